@@ -1,4 +1,4 @@
-"""One query on one ensemble and grid: the regions, the masks, and who is near whom.
+"""One query on one ensemble and grid: the regions, the masks and their neighbours.
 
 A *mask* fixes one cell per sensitive feature; a region is a mask and a combination x of the cells
 of the other features.
@@ -23,7 +23,7 @@ from xcount.support.workspace import Workspace
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What is asked of whom, and in which cells."""
+    """A query, its ensemble and its grid."""
 
     ensemble: Ensemble
     grid: Grid
@@ -32,11 +32,11 @@ class Asked:
     """Values derived from the question and shared by its users, such as its parts."""
 
     def __post_init__(self) -> None:
-        """Refuse a question about features that the domain does not let change."""
+        """Reject a question about features that the domain does not let change."""
         self.grid.check_can_change(self.query.sensitive, self.ensemble)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what another process needs; what can be computed again stays here."""
+        """Return the state to send to another process, without cached values."""
         return {
             "ensemble": self.ensemble,
             "grid": self.grid,
@@ -59,24 +59,24 @@ class Asked:
 
     @cached_property
     def masks(self) -> _core.MaskSpace:
-        """The masks and who is near whom, in native form."""
+        """The masks and their neighbours, in native form."""
         axes = LaidTrees.axes_of(self.grid).forest
         return _core.MaskSpace(axes, list(self.query.sensitive), self.distance)
 
     @cached_property
     def distance(self) -> int | None:
-        """The distance asked about; None where no two masks are further apart."""
+        """The distance asked about; None if no two masks are further apart."""
         asked = self.query.distance
         max_distance = sum(self.grid.axes[f].max_distance for f in self.query.sensitive)
         return None if asked is None or asked >= max_distance else asked
 
     @cached_property
     def n_pairs_about(self) -> int:
-        """About how many pairs of masks there are (at most: axes end), without listing them."""
+        """An upper estimate of the number of pairs of masks, without listing them."""
         n_masks, distance = self.n_masks, self.distance
         if distance is None:
             return n_masks * (n_masks - 1) // 2
-        # Steps of 1..d along the axes, in either direction: lattice points of a ball, by axis.
+        # Steps of 1..d along the axes, in either direction: lattice points of a ball, axis by axis.
         ball = [1] + [0] * distance
         for n_cells in (self.grid.axes[f].n_cells for f in self.query.sensitive):
             steps = [1] + [2 if step < n_cells else 0 for step in range(1, distance + 1)]

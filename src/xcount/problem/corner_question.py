@@ -1,6 +1,6 @@
-"""A question about margins: those of the outputs that matter, and what must change.
+"""A question about the margins of some outputs, in the form for corner sums.
 
-Corner sums answer it, and searches for single regions (:mod:`xcount.counters.region_search`).
+Corner sums and searches for single regions (:mod:`xcount.counters.region_search`) answer it.
 Corner sums find the margins of every region of the grid, block by block, at a cost that depends on
 the number of regions and axes and hardly on the trees (see docs/corner-sums.md).
 """
@@ -26,7 +26,7 @@ from xcount.question.gap import ProbabilityGap
 from xcount.question.probability import Softmax
 
 MAX_REMEMBERED = 2**16
-"""Exact comparisons of probabilities that are remembered."""
+"""How many exact comparisons of probabilities are cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class CornerChange:
     """One change of the margins, in integers.
 
     Attributes:
-        kind: a gap, a flip at a cut-off, a flip of the largest of several (only from where it is
-            sure enough), a gap in probability.
+        kind: a gap, a flip at a cut-off, a flip of the largest of several (perhaps only if it is
+            sure enough), or a gap in probability.
         threshold: the gap or the cut-off; 0 for the largest; a gap in probability as a whole number
             of 1 / ProbabilityLink.one, rounded down.
         direction: whether only higher or only lower neighbours count.
-        sure: a flip up starts at margins up to the first, a flip down at those above the second;
-            the largest is sure above the second, unless a link says.
+        sure: a flip up starts at margins up to the first, a flip down at margins above the second;
+            the largest is sure above the second, unless a link decides.
     """
 
     kind: Literal["gap", "flip", "largest", "sure largest", "probability"]
@@ -50,7 +50,7 @@ class CornerChange:
 
 
 MAX_BYTES = 2**32
-"""What listing the corners may take, unless said otherwise."""
+"""The default memory for listing the corners."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +59,12 @@ class CornerQuestion:
 
     Attributes:
         outputs: the trees of each output, in integers of one unit and width.
-        bases: what each output starts from.
-        sensitive: the features whose cells are a mask.
-        distance: how far neighbours are apart at most; None for any distance.
-        changes: what must change.
-        probability: what decides exactly, where probabilities are compared: a gap, whose output is
-            one of ``outputs``, or how sure the largest must be.
+        bases: the base of each output.
+        sensitive: the features whose cells form a mask.
+        distance: the largest distance of neighbours; None for any distance.
+        changes: the changes asked about.
+        probability: decides exactly if probabilities are compared: a gap, whose output is one of
+            ``outputs``, or how sure the largest must be.
     """
 
     outputs: tuple[LaidTrees, ...]
@@ -75,7 +75,7 @@ class CornerQuestion:
     probability: ProbabilityGap | Sureness | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what another process needs; what can be computed again stays here."""
+        """Return the state to send to another process, without cached values."""
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
     @cached_property
@@ -84,7 +84,7 @@ class CornerQuestion:
 
     @cached_property
     def cost(self) -> _core.CornerCost:
-        """What counting would take, found without counting."""
+        """The predicted cost of counting."""
         forests = [laid.forest for laid in self.outputs]
         lane_bytes = 4 if self.n_bits <= 32 else 8
         return _core.estimate_corner_cost(forests, self.masks, self.kind == "gap", lane_bytes)
@@ -96,7 +96,7 @@ class CornerQuestion:
 
     @cached_property
     def n_bits(self) -> int:
-        """The width of the integers that sums need, about: 32, 64 or more."""
+        """The approximate width of the integers that sums need: 32, 64 or more."""
         bound = max(laid.bound for laid in self.outputs) + max(map(abs, self.bases))
         if bound < 2**28 and self.probability is None:
             return 32
@@ -110,14 +110,14 @@ class CornerQuestion:
         return self.n_bits > 64 and is_apart
 
     def joined(self, others: Sequence[CornerQuestion]) -> CornerQuestion:
-        """Return one question with the changes of all that differ in theirs alone."""
+        """Return one question with the changes of all, which differ only in their changes."""
         changes = [*self.changes]
         changes += [c for other in others if other.key == self.key for c in other.changes]
         return replace(self, changes=tuple(dict.fromkeys(changes)))
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What questions that one visit answers have in common: all but the changes' numbers."""
+        """Equal for questions that one visit can answer: all but the numbers of the changes."""
         return (self.kind, *(getattr(self, f.name) for f in fields(self) if f.name != "changes"))
 
     def sums(
@@ -128,11 +128,11 @@ class CornerQuestion:
         max_bytes: int = MAX_BYTES,
         seconds: float = math.inf,
     ) -> _core.CornerSums:
-        """Return what counts, block by block; with weights, also the shares of the masks.
+        """Return native corner sums that count by block; with weights, also shares of masks.
 
         Raises:
-            TimeoutError: it was not made in time.
-            BudgetError: it does not fit.
+            TimeoutError: there was not enough time to list the corners.
+            BudgetError: they do not fit into memory.
         """
         given = None
         if weights is not None:
@@ -151,7 +151,7 @@ class CornerQuestion:
         )
 
     def native_link(self) -> _core.ProbabilityLink | None:
-        """Return what makes probabilities in floats, where the changes are in probability."""
+        """Return the native link that computes float probabilities, if they are compared."""
         asked = self.probability
         if asked is None:
             return None
@@ -169,7 +169,7 @@ class CornerQuestion:
         return [self._change(change) for change in self.changes]
 
     def _judged(self, change: int, before: bytes, after: bytes) -> bool:
-        """Tell exactly whether the probability rises by more than the gap, or is enough."""
+        """Decide exactly whether the probability rises by more than the gap, or is enough."""
         assert self.probability is not None
         gap = self.probability
         if isinstance(gap, Sureness):

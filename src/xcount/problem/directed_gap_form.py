@@ -1,12 +1,12 @@
 """A gap with a direction as pairs of masks: only higher (or only lower) neighbours count.
 
-Pairs of masks are compared by the size of their difference alone. A switch with two cells, the
+Pairs of masks are compared only by the size of their difference. A switch with two cells, the
 second of which adds a constant c to the sum, gives the difference a known sign::
 
     W(x, m, 0) = V(x, m),   W(x, m, 1) = V(x, m) + c,   c > |V(x, m') - V(x, m)| everywhere
     |W(x, m', 1) - W(x, m, 0)| > G + c   iff   V(x, m') - V(x, m) > G
 
-The trees themselves do not test the switch: all that cancels in a pair of masks still does. No pair
+The trees themselves do not test the switch: trees that cancel in a pair of masks still do. No pair
 is shared by two masks; ``|A_m|`` is one count of "any of these pairs differs".
 """
 

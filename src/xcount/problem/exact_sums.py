@@ -1,4 +1,4 @@
-"""The sums of an ensemble at given points, as exact fractions: what a witness is judged by."""
+"""The sums of an ensemble at given points, as exact fractions: the check for witnesses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ExactSums:
         return [0, *np.cumsum(sizes).tolist()]
 
     def leaves(self, points: NDArray[np.float64]) -> list[list[Fraction]]:
-        """Return what every tree adds at every point."""
+        """Return the leaf value of every tree at every point."""
         values, scale = self._scaled.values, self._scaled.scale
         found = self.ensemble.leaf_indices(points).tolist()
         return [

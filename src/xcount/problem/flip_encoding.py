@@ -3,7 +3,7 @@
 Every decision is a conjunction of *functions* ``D > 0``, each an integer sum of leaves: of one sum
 with the cut-off T, ``V - T > 0`` is one decision and ``T - V + 1 > 0`` the other (all are integers,
 see :mod:`xcount.problem.integers`); of several sums, class k wins iff ``V_k - V_j > 0`` for all
-j < k and ``V_k - V_j + 1 > 0`` for all j > k. The base of a sum counts as a leaf more.
+j < k and ``V_k - V_j + 1 > 0`` for all j > k. The base of a sum counts as one more leaf.
 
 A feature is added, the *switch*, with one cell that turns all trees off and one per function::
 
@@ -12,9 +12,9 @@ A feature is added, the *switch*, with one cell that turns all trees off and one
 so that ``D > 0`` iff ``|W(x, m, function) - W(x, m, off)| > K``: a pair of masks of the new space,
 with K as its threshold.
 
-Where a flip must start from a sure decision, two more functions say which margins are sure enough
-on either side: ``V - S1 > 0`` with S1 >= T, and ``S0 - V + 1 > 0`` with S0 <= T. Of several
-classes, ``V_k - S > 0`` does where V_k alone makes the probability of class k. Of a softmax no sum
+If a flip must start from a sure decision, two more functions say which margins are sure enough on
+either side: ``V - S1 > 0`` with S1 >= T, and ``S0 - V + 1 > 0`` with S0 <= T. With several classes,
+``V_k - S > 0`` says it if V_k alone determines the probability of class k. With a softmax no sum
 does, but a sure class leads every other one by more than some L: ``V_k - V_j - L > 0`` for all j is
 a superset.
 """
@@ -34,19 +34,19 @@ from xcount.problem.subproblem import Pair
 from xcount.problem.switch import OFF, Function, Switch
 
 OFF_CELL = 0
-"""The switch's cell in which no tree counts."""
+"""The switch's cell that turns all trees off."""
 
 
 @dataclass(frozen=True, eq=False)
 class FlipEncoding:
-    """A question about flips as a space with one feature more, the switch.
+    """A question about flips as a space with one more feature, the switch.
 
     Attributes:
         space: the masks with the switch, numbered ``mask * n_switch + cell``.
-        decisions: for each decision, the switch's cells of its functions: it is taken where all
-            of them hold.
-        starts: for each decision, the cells that say that it is taken, and sure enough, or may
-            be: all of them hold there.
+        decisions: for each decision, the switch's cells of its functions: the decision is made
+            where all of them hold.
+        starts: for each decision, the cells whose functions all hold where it is made and is (or
+            may be) sure enough.
     """
 
     space: PairSpace
@@ -70,7 +70,7 @@ class FlipEncoding:
         return self.space.trees.grid.axes[-1].n_cells
 
     def pairs(self, decision: int, masks: Iterable[int]) -> tuple[Pair, ...]:
-        """Return the pairs that all differ where this decision is taken at all these masks."""
+        """Return the pairs that all differ where this decision is made at all these masks."""
         return tuple(self.pair(m, cell) for m in masks for cell in self.decisions[decision])
 
     def start(self, decision: int, mask: int) -> tuple[Pair, ...]:
@@ -83,7 +83,7 @@ class FlipEncoding:
 
     @cached_property
     def duels(self) -> tuple[tuple[int, int, int], ...]:
-        """Cells that tell the decision: (cell, decision if it holds, decision if not)."""
+        """Cells that determine the decision: (cell, decision if it holds, decision if not)."""
         if len(self.decisions) == 2:
             return ((self.decisions[1][0], 1, 0),)
         n = len(self.decisions)
@@ -91,12 +91,12 @@ class FlipEncoding:
 
     @cached_property
     def told(self) -> tuple[int, ...]:
-        """The cells that tell the decision, and those that tell whether it is sure; ascending."""
+        """The cells that determine the decision and whether it is sure, ascending."""
         return tuple(sorted({*(cell for cell, _, _ in self.duels), *self._sure}))
 
     @property
     def _sure(self) -> set[int]:
-        """The cells that tell whether a decision is sure, where not every one is."""
+        """The cells that determine whether a decision is sure, if not all are."""
         return set[int]().union(*self.starts).difference(*self.decisions)
 
     def decide(self, holds: NDArray[np.bool_]) -> NDArray[np.int16]:
@@ -112,7 +112,7 @@ class FlipEncoding:
         return decisions
 
     def starting(self, holds: NDArray[np.bool_], decision: int) -> NDArray[np.bool_]:
-        """Return where the decision is taken, and sure enough, given the told cells."""
+        """Return where the decision is made and sure enough, given the told cells."""
         taken: NDArray[np.bool_] = self.decide(holds) == decision
         for cell in self._sure.intersection(self.starts[decision]):
             taken &= holds[..., self.told.index(cell)]
@@ -120,7 +120,7 @@ class FlipEncoding:
 
 
 def _of_one_margin(cutoffs: Cutoffs) -> tuple[list[Function], tuple[tuple[int, ...], ...]]:
-    """Return the functions of cells 1, 2, ..., and the cells that say where a flip may start."""
+    """Return the functions of cells 1, 2, ..., and the cells for the start of a flip."""
     at, sure_below, sure_above = cutoffs
     functions = [Function(0, None, -at), Function(None, 0, at + 1)]
     if sure_below == sure_above == at:
@@ -130,7 +130,7 @@ def _of_one_margin(cutoffs: Cutoffs) -> tuple[list[Function], tuple[tuple[int, .
 
 
 def _of_classes(n: int) -> tuple[list[Function], tuple[tuple[int, ...], ...]]:
-    """Return all functions, and the cells of each decision's; the cell of the i-th is i + 1."""
+    """Return all functions, and the cells of each decision; function i has cell i + 1."""
     functions = [Function(k, j, int(k < j)) for k in range(n) for j in range(n) if j != k]
     cells = range(1, len(functions) + 1)
     return functions, tuple(tuple(cells[k * (n - 1) : (k + 1) * (n - 1)]) for k in range(n))
@@ -139,13 +139,13 @@ def _of_classes(n: int) -> tuple[list[Function], tuple[tuple[int, ...], ...]]:
 def _sure_classes(
     functions: list[Function], decisions: tuple[tuple[int, ...], ...], sure: SureClasses
 ) -> tuple[tuple[int, ...], ...]:
-    """Add the functions of sure decisions; return the cells that say where a flip may start."""
+    """Add the functions of sure decisions; return the cells for the start of a flip."""
     n, first = len(decisions), len(functions) + 1
     if sure.above is not None:
         functions += [Function(k, None, -sure.above) for k in range(n)]
         return tuple((*own, first + k) for k, own in enumerate(decisions))
     if sure.lead is None or sure.lead <= 0:
-        return decisions  # whoever wins may be sure enough
+        return decisions  # any winning class may be sure enough
     leads = [replace(f, constant=-sure.lead) for f in functions]
     functions += leads
     return tuple(tuple(first + cell - 1 for cell in own) for own in decisions)

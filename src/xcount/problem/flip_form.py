@@ -6,17 +6,17 @@ one does, hence, over the non-sensitive cells x::
     |{x : (x, m) flips}| = n_combinations - sum over decisions of |{x : it holds at all of them}|
 
 and each term is one subproblem "all of these pairs differ" (see
-:mod:`xcount.problem.flip_encoding`). Where only some flips count, those up or down, or from a sure
-decision, the starts that count are counted instead of all combinations, for each side::
+:mod:`xcount.problem.flip_encoding`). If only some flips count (those up or down, or from a sure
+decision), the possible starts are counted instead of all combinations, for each side::
 
     |{x : (x, m) flips}| = sum over the sides of |{x : a flip may start at m}|
                            - |{x : a flip may start at m, and all neighbours decide alike}|
 
-All trees take part in a decision, where a gap's pairs cancel
-most of them: exact counting reaches less far.
+All trees take part in a decision, while most of them cancel in a gap's pairs: exact counting does
+not get as far.
 
-How sure a decision between several classes is, a softmax says: no sum of trees does. Its starts are
-counted with more that may be some, an upper bound; corner sums and samples compare probabilities.
+A softmax, not a sum of trees, says how sure a decision between several classes is. A superset of
+its starts is counted, which gives an upper bound; corner sums and samples compare probabilities.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from xcount.question.flip import Flip
 
 
 def flip_form(asked: Asked) -> FlipForm:
-    """Return the form of a flip; of one that starts from a probability of several margins."""
+    """Return the form of a flip, with or without a required softmax probability."""
     form = FlipForm(asked)
     return SureFlipForm(asked) if form.sure is not None and form.sure.above is None else form
 
@@ -68,7 +68,7 @@ class FlipForm(Form):
 
     @cached_property
     def sure(self) -> SureClasses | None:
-        """Which of several classes are sure enough; None where it is one margin, or all are."""
+        """Which of several classes are sure enough; None for one margin, or if all are."""
         sureness = self.change.sureness
         if sureness is None or self.change.cutoff is not None:
             return None
@@ -80,7 +80,7 @@ class FlipForm(Form):
 
     @property
     def _sides(self) -> tuple[int, ...]:
-        """The decisions from which flips count, where not all flips do; else none."""
+        """The decisions from which flips count, if not all flips count; else empty."""
         if self.change.direction == "any" and self.change.sureness is None:
             return ()
         if self.change.cutoff is None:
@@ -93,7 +93,7 @@ class FlipForm(Form):
 
     @property
     def n_terms(self) -> int:
-        """How many functions the subproblems have together, about."""
+        """About how many functions all subproblems have together."""
         problem = self.problem
         n_masks, n_outputs = problem.n_masks, problem.ensemble.n_outputs
         n_functions = 2 if n_outputs == 1 else n_outputs * (n_outputs - 1)
@@ -130,7 +130,7 @@ class FlipForm(Form):
         around: dict[int, tuple[int, ...]],
         possible: dict[int, set[int]],
     ) -> Decomposition:
-        """Count the starts of flips, without those all around which the same decision holds."""
+        """Count the starts of flips, minus those whose neighbours all decide alike."""
         encoding, numbers = self.encoding, dict[Subproblem, int]()
         starts = {(m, side): encoding.start(side, m) for m in around for side in self._sides}
         alive = set(live(pair for pairs in starts.values() for pair in pairs))
@@ -223,24 +223,24 @@ class FlipForm(Form):
         return flags
 
     def _flips(self, decisions: NDArray[np.int16]) -> NDArray[np.bool_]:
-        """Return where a neighbour decides otherwise."""
+        """Return where a neighbour decides differently."""
         if self._near is not None:
             return self._near.differ(decisions)
         changes = (decisions != decisions[:, :1]).any(axis=1)
         return np.repeat(changes[:, np.newaxis], self.problem.n_masks, axis=1)
 
     def _holds(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Return whether the functions hold that tell of decisions: (n_rows, n_masks, n_told)."""
+        """Return which of the told functions hold, shape (n_rows, n_masks, n_told)."""
         switched = np.concatenate([cells, np.zeros((len(cells), 1), dtype=np.int32)], axis=1)
         flags = self._sampler.decide(np.ascontiguousarray(switched).ravel())
-        # The scope holds the off cell and those that are told, in the order of the cells.
+        # The scope holds the off cell and the told cells, in the order of the cells.
         shape = (len(cells), self.problem.n_masks, 1 + len(self.encoding.told))
         return flags.reshape(shape)[:, :, 1:].astype(np.bool_)
 
     def supersets(self, decomposition: Decomposition, mask: int) -> list[Subproblem]:
-        """Return, of one margin, where either decision is taken nearby.
+        """Return, for one margin, the subproblems that either decision is made nearby.
 
-        Of several classes a decision is a conjunction, which no list of pairs has any of.
+        With several classes a decision is a conjunction, not "any of these pairs differs".
         """
         if len(self.encoding.decisions) > 2:
             return []
@@ -258,7 +258,7 @@ class FlipForm(Form):
 
 
 class SureFlipForm(FlipForm):
-    """A flip from a decision that a softmax says is sure enough."""
+    """A flip from a decision that is sure enough according to a softmax."""
 
     only_bounds = True
 

@@ -1,4 +1,4 @@
-"""The form of a question: one for each kind of change, and all that counters ask of it.
+"""The form of a question: the interface that counters use, with a class for each kind of change.
 
 A form turns "the change holds between two regions" into integers: into pairs of masks of an integer
 forest that differ by more than a threshold (:class:`PairSpace`), into a sum of subproblems about
@@ -28,7 +28,7 @@ from xcount.problem.subproblem import Decomposition, Pair, Subproblem
 from xcount.question.change import Direction
 
 LivePairs = Callable[[Iterable[Pair]], list[Pair]]
-"""Returns those of the pairs that may differ at all, as far as bounds tell."""
+"""Returns the pairs that may differ at all, according to bounds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +36,13 @@ class PairSpace:
     """Masks of an integer forest: a pair {m, m'} differs at x iff |W(x, m) - W(x, m')| > threshold.
 
     With a direction, m is sensitive by m' iff W(x, m') - W(x, m) > threshold (*up*), or the other
-    way round (*down*): only samplers know that.
+    way round (*down*): only samplers use the direction.
 
     Attributes:
         trees: the trees that add up to W.
-        sensitive: the features whose cells are a mask.
-        distance: how far neighbours are apart at most; None for any distance.
-        threshold: an integer, as the leaves are.
+        sensitive: the features whose cells form a mask.
+        distance: the largest distance of neighbours; None for any distance.
+        threshold: an integer, like the leaves.
         direction: which neighbours count, the higher or the lower ones.
     """
 
@@ -53,7 +53,7 @@ class PairSpace:
     direction: Direction = "any"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what another process needs; what can be computed again stays here."""
+        """Return the state to send to another process, without cached values."""
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
     @property
@@ -62,7 +62,7 @@ class PairSpace:
 
     @cached_property
     def masks(self) -> _core.MaskSpace:
-        """The masks and who is near whom, in native form."""
+        """The masks and their neighbours, in native form."""
         return _core.MaskSpace(self.forest, list(self.sensitive), self.distance)
 
     @cached_property
@@ -76,7 +76,7 @@ class PairSpace:
         return math.prod(axes[f].n_cells for f in self.sensitive)
 
     def counter(self, weights: Sequence[NDArray[np.float64]] | None = None) -> _core.ExactCounter:
-        """Return a native counter of subproblems; with weights, of their shares."""
+        """Return a native counter of subproblems; with weights, it computes their shares."""
         given = None
         if weights is not None:
             given = [np.ascontiguousarray(w, dtype=np.float64) for w in weights]
@@ -85,7 +85,7 @@ class PairSpace:
     def sampler(
         self, masks: NDArray[np.int64], pairs: NDArray[np.int64] | None = None
     ) -> _core.Sampler:
-        """Return a native sampler that decides these masks at random x; by these pairs alone."""
+        """Return a native sampler that decides these masks at random x, using only these pairs."""
         return _core.Sampler(
             self.forest, self.masks, self.threshold_limbs, masks, pairs, self.direction
         )
@@ -95,11 +95,11 @@ class Form(ABC):
     """A question about one kind of change, in the form that counters work on."""
 
     max_exact_terms: int
-    """Terms beyond which exact counting is not tried."""
+    """The most terms for which exact counting is tried."""
     max_auto_terms: int
-    """Terms beyond which ``auto`` samples at once."""
+    """The most terms for which ``auto`` does not sample at once."""
     only_bounds = False
-    """Whether expressions only bound counts from above: they prove what is never sensitive."""
+    """Whether expressions are only upper bounds, which prove that masks are never sensitive."""
 
     def __init__(self, problem: Asked) -> None:
         self.problem = problem
@@ -126,7 +126,7 @@ class Form(ABC):
 
     @abstractmethod
     def decompose(self, live: LivePairs, masks: Sequence[int]) -> Decomposition:
-        """Take the counts of these masks apart; other masks get an empty expression."""
+        """Decompose the counts of these masks; other masks get an empty expression."""
 
     @property
     @abstractmethod
@@ -142,7 +142,7 @@ class Form(ABC):
 
     @abstractmethod
     def supersets(self, decomposition: Decomposition, mask: int) -> list[Subproblem]:
-        """Return subproblems each of which every x that makes the mask sensitive solves."""
+        """Return subproblems, each solved by every x that makes the mask sensitive."""
 
     @abstractmethod
     def influences(self) -> set[int]:
@@ -153,7 +153,7 @@ class Form(ABC):
         return list(weights)
 
     def native_draws(self) -> PairSpace | None:
-        """Return the pair space, where a sample of its masks decides the question itself."""
+        """Return the pair space if sampling its masks decides the question itself."""
         return None
 
 

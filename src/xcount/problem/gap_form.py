@@ -39,7 +39,7 @@ class GapForm(Form):
 
     @cached_property
     def own_space(self) -> PairSpace:
-        """The masks of the question itself; samplers know its direction."""
+        """The masks of the question itself, for samplers, with its direction."""
         problem, change = self.problem, self.change
         assert change.margin_gap is not None
         trees = LaidTrees.of_output(

@@ -26,9 +26,9 @@ LIMB_CHOICES = (1, 2, 36)
 class Integers(Sequence[int]):
     """Integers of any size, ``high * 2**64 + low`` in two arrays.
 
-    Leaves of a large forest are millions: as objects of Python they would take longer to make than
-    the forest takes to read. Where 128 bits do not hold all of them, they are objects nevertheless,
-    in ``high``, and there is no ``low``.
+    A large forest has millions of leaves: creating them as Python objects would take longer than
+    reading the forest. If 128 bits do not hold all of them, they are Python objects after all, in
+    ``high``, and there is no ``low``.
 
     Example:
         >>> numbers = Integers.of([3, -(2**70)])
@@ -41,7 +41,7 @@ class Integers(Sequence[int]):
 
     @classmethod
     def of(cls, values: Sequence[int]) -> Integers:
-        """Return integers of Python in this form."""
+        """Return Python integers in this form."""
         if any(not -_WIDE < value < _WIDE for value in values):
             objects = np.empty(len(values), dtype=object)
             objects[:] = values
@@ -62,7 +62,7 @@ class Integers(Sequence[int]):
             pairs = zip(mantissas.tolist(), shifts.tolist(), strict=True)
             return cls.of([mantissa << shift for mantissa, shift in pairs])
         small = np.minimum(shifts, LIMB_BITS - 1)
-        # In two steps: no shift may be by as many bits as a limb has.
+        # In two steps: a shift by all 64 bits of a limb is undefined.
         carried = (mantissas >> (LIMB_BITS - 1 - small)) >> 1
         beyond = mantissas << np.maximum(shifts - LIMB_BITS, 0)
         is_small = shifts < LIMB_BITS
@@ -80,7 +80,7 @@ class Integers(Sequence[int]):
         return cls(np.concatenate([part._high for part in parts]), np.concatenate(lows))
 
     def spread(self, places: NDArray[np.intp], size: int) -> Integers:
-        """Return so many integers: these at the given places, 0 elsewhere."""
+        """Return ``size`` integers: these at the given places, 0 elsewhere."""
         high = np.zeros(size, dtype=self._high.dtype)
         high[places] = self._high
         if self._low is None:
@@ -111,7 +111,7 @@ class Integers(Sequence[int]):
         return ((high << LIMB_BITS) + low for high, low in pairs)
 
     def at(self, places: NDArray[np.bool_]) -> Integers:
-        """Return the integers at the places that are marked."""
+        """Return the integers at the marked places."""
         return Integers(self._high[places], None if self._low is None else self._low[places])
 
     def times(self, factor: int) -> Integers:
@@ -158,7 +158,7 @@ class ScaledLeaves:
 
     Attributes:
         values: one integer per given leaf, ``leaf / divisor * scale`` exactly or rounded.
-        scale: what one unit of margin is in these integers.
+        scale: one unit of margin in these integers.
     """
 
     values: Integers
@@ -205,7 +205,7 @@ def _rounded(leaves: NDArray[np.float64], divisor: int, precision: int) -> Integ
 
 
 def last_integer(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the last integer up to which something holds; it ends once, not before ``low``."""
+    """Return the last integer for which a monotone condition holds; it holds at ``low``."""
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if holds(middle) else (low, middle - 1)

@@ -1,7 +1,7 @@
-"""Sensitive features as one feature, where not all combinations of their cells exist.
+"""Sensitive features joined into one, if not all combinations of their cells exist.
 
 The joint feature is categorical, with a category for each mask that exists; tests of the features
-become tests of a set of masks, and the distance of two masks is what it was
+become tests of a set of masks, and the distance of two masks stays the same
 (:attr:`~xcount.question.grid.Axis.joined`).
 """
 
@@ -20,7 +20,7 @@ from xcount.question.grid import Axis, Grid, JoinedAxes
 def joined(
     ensemble: Ensemble, grid: Grid, features: Sequence[int], masks: NDArray[np.int64]
 ) -> tuple[Ensemble, Grid]:
-    """Return the ensemble and grid with the features as one, in the place of the first.
+    """Return the ensemble and grid with the features joined, in the place of the first.
 
     Args:
         ensemble: the trees.

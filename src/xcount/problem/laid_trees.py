@@ -25,11 +25,12 @@ class LaidTrees:
     """Trees whose leaves are the given integers, on a grid.
 
     Attributes:
-        trees: the trees; what their own ``value`` says does not matter.
+        trees: the trees; their own ``value`` is ignored.
         values: the integers of all nodes of all trees, one tree after the other.
         grid: the cells that their tests ask about.
-        scale: what one unit of margin is in these integers.
-        known_bound: a bound of the sum, if one is known that is not the sum of the largest leaves.
+        scale: one unit of margin in these integers.
+        known_bound: a bound of the sum, if a better one than the sum of the largest leaves is
+            known.
     """
 
     trees: tuple[Tree, ...]
@@ -39,14 +40,14 @@ class LaidTrees:
     known_bound: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what another process needs; native trees cannot travel, and are made again."""
+        """Return the state to send to another process; native trees are made again there."""
         return {name: value for name, value in self.__dict__.items() if name != "forest"}
 
     @classmethod
     def of_output(
         cls, ensemble: Ensemble, grid: Grid, output: int, precision: int | None
     ) -> LaidTrees:
-        """Return the trees of one output with scaled leaves, made only once for a grid."""
+        """Return the trees of one output with scaled leaves, cached on the grid."""
 
         def lay() -> LaidTrees:
             trees = tuple(tree for tree in ensemble.trees if tree.output == output)
@@ -57,7 +58,7 @@ class LaidTrees:
 
     @classmethod
     def axes_of(cls, grid: Grid) -> LaidTrees:
-        """Return a grid without trees, made only once: its axes in native form."""
+        """Return a grid without trees, its axes in native form; cached."""
         return grid.workspace.once(_AXES, None, lambda: cls((), Integers.of(()), grid))
 
     @cached_property
@@ -101,8 +102,9 @@ def _flat_leaves(trees: Sequence[Tree]) -> NDArray[np.float64]:
 class _ForestBuilder:
     """Lays trees on the grid: every test becomes a question about a cell.
 
-    A numeric test becomes ``cell < cut``; a test that is no prefix of the axis (a categorical one,
-    ranges of numbers, or one with a zero range of its own) becomes a row of the membership table.
+    A numeric test becomes ``cell < cut``; a test that is not a prefix of the axis (a categorical
+    one, ranges of numbers, or one that treats zero separately) becomes a row of the membership
+    table.
     """
 
     def __init__(self, laid: LaidTrees) -> None:
@@ -172,7 +174,7 @@ class _ForestBuilder:
         return -1 - start
 
     def _left_cells(self, tree: Tree, node: int, axis: Axis) -> NDArray[np.bool_]:
-        """Return which numeric cells go left at a test that is no prefix of the axis."""
+        """Return which numeric cells go left at a test that is not a prefix of the axis."""
         if node not in tree.left_ranges:
             return _left_cells_beside_zero(tree, node, axis)
         ends = rounded_up(np.array(tree.left_ranges[node]), self._laid.grid.input_dtype)
@@ -180,7 +182,7 @@ class _ForestBuilder:
 
 
 def _positions(axes: Sequence[Axis]) -> NDArray[np.int32] | None:
-    """Return the positions of the cells of all axes; None where all of them are regular."""
+    """Return the positions of the cells of all axes; None if all axes are regular."""
     if all(axis.is_regular for axis in axes):
         return None
     rows = [np.arange(axis.n_cells) for axis in axes]
@@ -198,13 +200,13 @@ def _native_axis(axis: Axis) -> _core.Axis:
 
 
 def _lower_ends(axis: Axis) -> NDArray[np.float64]:
-    """Return the guard below each cell of numbers: all tests decide there as in the cell."""
+    """Return the guard below each numeric cell: all tests decide there as in the cell."""
     guards: NDArray[np.float64] = np.concatenate([[-np.inf], axis.thresholds])
     return guards[axis.numbers.positions]
 
 
 def _left_cells_beside_zero(tree: Tree, node: int, axis: Axis) -> NDArray[np.bool_]:
-    """Return which numeric cells go left when the zero range goes to a side of its own."""
+    """Return which numeric cells go left if the zero range has its own side."""
     lower_ends = _lower_ends(axis)
     in_zero = (lower_ends >= -ZERO_RANGE) & (lower_ends <= ZERO_RANGE)
     below: NDArray[np.bool_] = lower_ends < tree.threshold[node]

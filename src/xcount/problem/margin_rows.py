@@ -1,4 +1,4 @@
-"""The margins of all masks at given cells: rounded to floats, and exactly where that matters."""
+"""The margins of all masks at given cells: as floats, and exactly if needed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Limbs = NDArray[np.uint64]
 Classes = NDArray[np.int64]
 
 DOUBT = 1e-13
-"""Probabilities, and differences of two of them, are less than this off in floats."""
+"""A bound of the float error of probabilities, and of differences of two of them."""
 
 
 def first_largest(limbs: Limbs) -> Classes:
@@ -37,12 +37,12 @@ def first_largest(limbs: Limbs) -> Classes:
 class MarginRows:
     """Evaluates the margins of some outputs along all masks.
 
-    A switch turns all trees off in its first cell, and on, output by output, in the others: pairs
-    of masks that differ in the switch alone have the margins as their differences.
+    A switch turns all trees off in its first cell, and on, output by output, in the others: the
+    difference of a pair of masks that differ only in the switch is a margin.
 
     Args:
         margins: the margins in integers.
-        outputs: those that matter.
+        outputs: the outputs to evaluate.
     """
 
     def __init__(self, margins: IntegerMargins, outputs: Sequence[int]) -> None:
@@ -73,7 +73,7 @@ class MarginRows:
         return floats.reshape(shape), limbs.reshape(*shape, -1)
 
     def sure(self, cells: NDArray[np.int32], sureness: Sureness) -> NDArray[np.bool_]:
-        """Return whether the largest of all margins is sure enough, of all masks at each row."""
+        """Return whether the largest margin is sure enough, for all masks at each row."""
         mantissa, exponent = sureness.link.unit_as_float(self._margins.scale)
         floats, limbs = self.at(cells, exponent)
         decided = first_largest(limbs)
@@ -84,7 +84,7 @@ class MarginRows:
     def sure_of(
         self, values: NDArray[np.float64], limbs: Limbs, decided: Classes, sureness: Sureness
     ) -> NDArray[np.bool_]:
-        """Return the same, given the probabilities in floats, and what was decided."""
+        """Return the same, given the float probabilities and the decisions."""
         own = np.take_along_axis(values, decided[..., np.newaxis], axis=2)[..., 0]
         least = float(sureness.least)
         flags: NDArray[np.bool_] = own > least + DOUBT

@@ -1,7 +1,7 @@
 """The margins that a question is about, as sums of integer leaves in one unit.
 
 ``V_k(region) = bases[k] + sum of the leaves of the trees of output k``, in integers: leaves,
-bases and the threshold are scaled together, so that every comparison is that of the real numbers.
+bases and the threshold are scaled together, so that every comparison is that of real numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Cutoffs(NamedTuple):
     """Where a decision about one margin changes, in integers: it is above iff ``V > at``.
 
     A flip up starts where ``V <= sure_below``, a flip down where ``V > sure_above``:
-    ``sure_below <= at <= sure_above``, with equality where any decision is sure enough.
+    ``sure_below <= at <= sure_above``, with equality if every decision is sure enough.
     """
 
     at: int
@@ -38,8 +38,8 @@ class SureClasses(NamedTuple):
     """Where a decision between several classes is sure enough, in integers.
 
     Attributes:
-        above: it is iff the margin of the class is above this; None where all margins take part.
-        lead: it is only if the class leads every other one by more than this.
+        above: sure iff the margin of the class is above this; None if all margins take part.
+        lead: sure only if the class leads every other one by more than this.
     """
 
     above: int | None
@@ -53,8 +53,8 @@ class IntegerMargins:
     Attributes:
         asked: the ensemble, its grid, and the precision of its leaves.
         leaves: for each tree of the ensemble the integers of its nodes.
-        bases: what each output starts from.
-        scale: what one unit of margin is in these integers.
+        bases: the base of each output.
+        scale: one unit of margin in these integers.
     """
 
     asked: Asked
@@ -85,11 +85,11 @@ class IntegerMargins:
 
     @cached_property
     def bound(self) -> int:
-        """A bound of |V| of every output, and of the difference of any two of them, halved."""
+        """A bound of |V| of every output, and of half the difference of any two of them."""
         return sum(own.largest() for own in self.leaves) + max(map(abs, self.bases)) + 1
 
     def cutoffs(self, flip: Flip) -> Cutoffs | None:
-        """Return the cut-offs of a flip as integers; None where several margins decide."""
+        """Return the cut-offs of a flip as integers; None if several margins decide."""
         if flip.cutoff is None:
             return None
         scaled = flip.cutoff * self.scale
@@ -115,7 +115,7 @@ class IntegerMargins:
         """Return where a decision between several classes is sure enough."""
         link, least = sureness.link, sureness.least
         digits = len(str(self.bound)) + 20
-        if not link.concerns(0, 1):  # a class's own margin is all that its probability is made of
+        if not link.concerns(0, 1):  # the probability of a class depends only on its own margin
             near = link.margin_at(least, digits)
             return SureClasses(
                 self._last(lambda v: link.compared((v / self.scale,), 0, least) < 0, near), None
@@ -128,9 +128,9 @@ class IntegerMargins:
         return SureClasses(None, min(lead, 2 * self.bound))
 
     def _last(self, holds: Callable[[int], bool], near: Fraction | None) -> int:
-        """Return the last margin up to which something holds, in integers; it ends only once.
+        """Return the last margin, in integers, for which a monotone condition holds.
 
-        It is quickly found if it is near the given margin.
+        The search is fast if it is near the given margin.
         """
         low, high = -self.bound - 1, self.bound + 1
         for middle in () if near is None else (math.floor(near * self.scale) + i for i in (-2, 3)):

@@ -1,4 +1,4 @@
-"""Who is near whom among the masks, for what is decided mask by mask in arrays."""
+"""Neighbour lists of masks within a distance."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from xcount.errors import BudgetError
 from xcount.problem.asked import Asked
 
 MAX_PAIRS = 2_000_000
-"""Pairs of masks that deciding at a limited distance accepts."""
+"""The most pairs of masks for deciding at a limited distance."""
 MAX_NEAR = 1 << 19
-"""Entries of a list of the neighbours of all masks that is soon made."""
+"""The most entries of a table of all neighbours that is quick to make."""
 
 
 class NearMasks:
-    """The neighbours of masks at a limited distance, of some masks without a list of all.
+    """The neighbours of masks within a limited distance, for all masks or only some.
 
     Args:
         problem: the question.
@@ -38,27 +38,27 @@ class NearMasks:
 
     @classmethod
     def of_question(cls, problem: Asked) -> NearMasks | None:
-        """Return who is near whom; None where all masks are."""
+        """Return the neighbours of a question's masks; None if all masks are neighbours."""
         return None if problem.distance is None else cls(problem)
 
     @property
     def width(self) -> int:
-        """About how many masks are near one, itself included; seldom more."""
+        """About how many neighbours a mask has, itself included; seldom more."""
         return 1 + 2 * self._problem.n_pairs_about // self._problem.n_masks
 
     @property
     def is_soon_listed(self) -> bool:
-        """Whether the neighbours of all masks are soon listed."""
+        """Whether the table of the neighbours of all masks is quick to make."""
         return self.width * self._problem.n_masks <= MAX_NEAR
 
     def of(self, masks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return each mask and its neighbours, one of them repeated to fill up."""
+        """Return each mask and its neighbours; one is repeated to fill a row."""
         each, which = np.unique(masks, return_inverse=True)
         return self._listed(each.tolist())[which]
 
     @cached_property
     def table(self) -> NDArray[np.int64]:
-        """The same of all masks.
+        """The same for all masks.
 
         Raises:
             BudgetError: there are too many pairs of neighbours.
@@ -94,10 +94,9 @@ class NearMasks:
     def extremes(
         self, values: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the least and the largest value around each mask, itself included.
+        """Return the smallest and the largest value around each mask, itself included.
 
-        The values are those of all masks, row by row; what is not a number makes the extremes
-        around it no numbers, either.
+        The values are those of all masks, row by row; NaN makes the extremes around it NaN.
         """
         by_mask = np.ascontiguousarray(values.T)
         low, high = by_mask.copy(), by_mask.copy()

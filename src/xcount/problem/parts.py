@@ -1,7 +1,7 @@
-"""A question in a domain with rules, as a sum: a part for each box of the domain.
+"""A question in a domain with rules, as a sum over the boxes of the domain.
 
-Regions of different parts are different regions with different cells outside the question, so none
-is another's neighbour: counts add up.
+Regions of different parts differ in their non-sensitive cells, so they are never neighbours:
+counts add up.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Part:
 
     Attributes:
         problem: the question on the cells of the box.
-        cells: for each feature of the whole question its cells in the box.
-        masks: for each mask of ``problem`` the number that it has in the whole question.
+        cells: for each feature of the whole question, its cells in the box.
+        masks: for each mask of ``problem``, its number in the whole question.
     """
 
     problem: Problem
@@ -58,18 +58,18 @@ class Part:
 
     @cached_property
     def _others(self) -> list[int]:
-        """The features outside the question, as the whole numbers them."""
+        """The non-sensitive features, as numbered in the whole question."""
         sensitive = self.whole.query.sensitive
         return [f for f in range(len(self.whole.grid.axes)) if f not in sensitive]
 
     @cached_property
     def _columns(self) -> list[int]:
-        """The features outside the question, as the part numbers them."""
+        """The non-sensitive features, as numbered in the part."""
         own = self.problem.query.sensitive
         return [f for f in range(len(self.problem.grid.axes)) if f not in own]
 
     def rows_of(self, regions: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return the numbers of the regions whose cells outside the question are in the box."""
+        """Return the numbers of the regions whose non-sensitive cells are in the box."""
         inside = [np.isin(regions[:, f], self.cells[f]) for f in self._others]
         if not inside:
             return np.arange(len(regions))
@@ -94,11 +94,11 @@ class Part:
     def weights(
         self, weights: list[NDArray[np.float64]], masses: NDArray[np.float64]
     ) -> tuple[list[NDArray[np.float64]], NDArray[np.float64], float]:
-        """Return what the part's cells and masks weigh, with sum 1, and what the part weighs.
+        """Return the weights of the part's cells and masks, with sum 1, and of the part.
 
         Args:
-            weights: of the cells of all features of the whole.
-            masses: of all masks of the whole.
+            weights: the weights of the cells of all features of the whole.
+            masses: the weights of all masks of the whole.
         """
         found = [np.ones(n) / n for n in self.problem.grid.cell_counts]
         total = 1.0
@@ -116,9 +116,9 @@ _PARTS: Slot[None, tuple[Part, ...]] = Slot("parts of the domain")
 
 
 def by_masks(problem: Problem, parts: Sequence[Part]) -> list[tuple[Part, list[int]]]:
-    """Return parts with the same masks as one: with all cells of the other features.
+    """Merge parts with the same masks into one that has all cells of the other features.
 
-    Each comes with the numbers of the parts that it stands for. There are few of them, however many
+    Each comes with the indices of the parts that it replaces. There are few of them, however many
     boxes the domain has.
     """
     members: dict[bytes, list[int]] = {}
@@ -138,7 +138,7 @@ def by_masks(problem: Problem, parts: Sequence[Part]) -> list[tuple[Part, list[i
 
 
 def parts_of(problem: Problem) -> tuple[Part, ...]:
-    """Return the question as a sum of parts, made once; none where there are no rules."""
+    """Return the question as a sum of parts, cached; empty if there are no rules."""
     if not problem.grid.rules:
         return ()
     boxes = problem.grid.boxes(problem.query.sensitive)

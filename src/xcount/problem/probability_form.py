@@ -1,10 +1,10 @@
 """A gap in probability: m is sensitive at x iff some neighbour has |p(x, m') - p(x, m)| > P.
 
-No sum of trees is a probability, so that pairs of masks do not count such a change. They bound it:
-of a sigmoid, log-odds that are no further apart than ``2 logit((1 + P) / 2)`` never have
+A sum of trees is not a probability, so pairs of masks cannot count such a change. They bound it:
+with a sigmoid, log-odds that are no further apart than ``2 logit((1 + P) / 2)`` never have
 probabilities that differ by more than P. So the regions with a gap of that size in the margin are a
-superset, found by difference trees as ever; what is left of it is decided by both margins. Of a
-softmax, the lead over some other class must move that far: where none can, nothing changes. Corner
+superset, found by difference trees as usual; both margins decide which of them change. With a
+softmax, the lead over some other class must move that far: if none can, nothing changes. Corner
 sums visit every region and compare probabilities themselves; samples are decided by evaluation.
 """
 
@@ -32,20 +32,20 @@ from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.probability import Softmax
 
 MAX_LEADS = 200_000
-"""Pairs of masks, for each class, up to which bounds tell which masks a softmax can change at."""
+"""The most pairs of masks, per class, for which bounds exclude masks that cannot change."""
 
 _LEADS_PER_SLICE = 64
 
 
 def probability_form(asked: Asked) -> Form:
-    """Return the form of a gap in probability: that of a gap in margin, where it is one."""
+    """Return the form of a gap in probability: that of a gap in margin if they are equivalent."""
     change = asked.query.change
     assert isinstance(change, ProbabilityGap)
     return gap_form(asked) if change.margin_gap is not None else ProbabilityForm(asked)
 
 
 class ProbabilityForm(Form):
-    """A question about a gap in probability that is no gap in margin."""
+    """A question about a gap in probability that is not equivalent to a gap in margin."""
 
     only_bounds = True
 
@@ -98,21 +98,21 @@ class ProbabilityForm(Form):
             numbers = [int(m in may_change) for m in range(self.problem.n_masks)]
             return Decomposition((), (), [Expression(), everything], numbers)
         found = self._wider.decompose(live, masks)
-        # Nobody is to draw from these pairs: they bound the change, and are not it.
+        # Samples must not use these pairs: they only bound the change.
         joint = [Subproblem((pair,)) for pair in found.pairs]
         bounds = [expression._replace(is_upper_bound=True) for expression in found.expressions]
         return Decomposition((), [*joint, *found.joint], bounds, found.expression_of)
 
     def _masks_with_live_leads(self, live: LivePairs, masks: Sequence[int]) -> set[int]:
-        """Return the masks whose lead over some other class may move as far as it must."""
+        """Return the masks whose lead over some other class may move far enough."""
         if self.problem.n_pairs_about * len(self.outputs) > MAX_LEADS:
             return set(masks)
         pairs, found = list(self.problem.pairs_of(masks)), set[int]()
         for form in self._leads:
             counter, first = form.space.counter(), 0
             while first < len(pairs):
-                live(())  # hears the limits
-                # One pair is enough for a mask, and most masks have one among the first.
+                live(())  # checks the limits even if there are no pairs
+                # One pair is enough for a mask, and most masks have one among the first pairs.
                 chunk = pairs[first : first + _LEADS_PER_SLICE]
                 chunk = [pair for pair in chunk if not found.issuperset(pair)]
                 flags = counter.live(chunk, 1, math.inf, None) if chunk else ()
@@ -123,7 +123,7 @@ class ProbabilityForm(Form):
 
     @cached_property
     def _leads(self) -> list[Form]:
-        """Gaps in V[k] - V[j], one for each other class j: some of them has every change."""
+        """Gaps in V[k] - V[j], one for each other class j; every change exceeds one of them."""
         link, own, ensemble = self.change.link, self.change.output, self.problem.ensemble
         assert isinstance(link, Softmax)
         gap = Gap(link.least_lead_gap(self.change.gap), 0, "any")
@@ -178,18 +178,18 @@ class ProbabilityForm(Form):
     def _extremes(
         self, chances: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the least and the largest probability around each mask."""
+        """Return the smallest and the largest probability around each mask."""
         if self._near is not None:
             return self._near.extremes(chances)
         return chances.min(axis=1, keepdims=True), chances.max(axis=1, keepdims=True)
 
     def _probabilities(self, floats: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probabilities of the output asked about; not a number where floats fail."""
+        """Return the probabilities of the output asked about; NaN if floats fail."""
         with np.errstate(over="ignore", invalid="ignore"):
             return self.change.link.of_floats(floats, self.outputs.index(self.change.output))
 
     def _changes(self, limbs: Limbs, mask: int) -> bool:
-        """Tell exactly whether a mask changes, given the limbs of all masks."""
+        """Decide exactly whether a mask changes, given the limbs of all masks."""
         change = replace(self.change, output=self.outputs.index(self.change.output))
         here = self._rows.exactly(limbs[mask])
         return any(

@@ -22,14 +22,14 @@ _FORMS: dict[type[Change], tuple[str, str]] = {
     ProbabilityGap: ("xcount.problem.probability_form", "probability_form"),
     Flip: ("xcount.problem.flip_form", "flip_form"),
 }
-"""Where the form of a change is made; imported when it is needed: start-up time counts."""
+"""The function that makes the form of each change; imported when needed to start quickly."""
 _PLAIN_GAP = ("xcount.problem.gap_form", "GapForm")
-"""The form of most questions, which needs nothing of what a direction does."""
+"""The form of most questions, without the code for directions."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem(Asked):
-    """One query on one ensemble and grid, in the form that its change has."""
+    """One query on one ensemble and grid, in the form of its change."""
 
     @cached_property
     def form(self) -> Form:

@@ -1,9 +1,9 @@
-"""A count taken apart: the masks' counts as sums of the counts of subproblems.
+"""The decomposition of a count: the masks' counts as sums of counts of subproblems.
 
 Regions with different masks are different regions, so ``C = sum over masks m of |A_m|``, with A_m
 the combinations x of non-sensitive cells that make (x, m) sensitive. Each ``|A_m|`` is an
 :class:`Expression`: nothing or everything, plus or minus the counts of subproblems "any (or all) of
-these pairs of masks differ". A subproblem is counted once, however many masks ask for it.
+these pairs of masks differ". A subproblem is counted once, however many masks need it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Expression(NamedTuple):
     Attributes:
         terms: (sign, number of a subproblem).
         is_complement: whether it starts from all combinations x.
-        union_of: subproblems whose union is counted, where there are such: none of them has a
-            larger count, and all of them together have no smaller one.
-        is_upper_bound: whether the count may be smaller than that.
+        union_of: subproblems whose union is counted, if any: the count is at least that of each
+            of them, and at most their sum.
+        is_upper_bound: whether the count may be smaller than the sum.
     """
 
     terms: tuple[tuple[int, int], ...] = ()
@@ -48,7 +48,7 @@ class Expression(NamedTuple):
 
     @property
     def is_difference(self) -> bool:
-        """Whether something is taken away: of weights, which are floats, rounding is left."""
+        """Whether something is subtracted, which leaves rounding errors in float weights."""
         return self.is_complement or any(sign < 0 for sign, _ in self.terms)
 
 
@@ -75,7 +75,7 @@ class Decomposition:
         return self.joint[number - len(self.pairs)]
 
     def is_joint(self, number: int) -> bool:
-        """Tell whether a subproblem looks at several pairs together."""
+        """Return whether a subproblem has several pairs."""
         return number >= len(self.pairs)
 
     def of_mask(self, mask: int) -> Expression:

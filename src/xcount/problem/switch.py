@@ -1,9 +1,9 @@
-"""A feature more, the *switch*: what its cells add to or take from the trees of a forest.
+"""The *switch*, an added feature whose cells turn trees on or off, or negate them.
 
-Pairs of masks are compared by ``|W - W'| > threshold``, whatever the sign. A switch makes other
-comparisons of them: with a sum of trees for each of its cells, pairs of masks with different cells
-of the switch compare different sums, and a constant that is larger than all of them makes the
-comparison one of numbers with a known sign.
+Pairs of masks are compared by ``|W - W'| > threshold``, whatever the sign. A switch allows other
+comparisons: with a sum of trees for each of its cells, pairs of masks with different cells of the
+switch compare different sums, and adding a constant that is larger than all of them gives the
+difference a known sign.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from xcount.question.grid import Axis, Grid
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """``(sum of the trees of output plus) - (that of minus) + constant``; None is no sum."""
+    """``(sum of trees of output plus) - (that of output minus) + constant``; None is no sum."""
 
     plus: int | None
     minus: int | None
@@ -31,7 +31,7 @@ class Function:
 
 
 OFF = Function(None, None, 0)
-"""No tree counts."""
+"""The function that turns all trees off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Switch:
 
     Attributes:
         grid: the cells of the features; the switch becomes its last axis.
-        functions: what each cell of the switch makes of the trees.
+        functions: the function that each cell of the switch selects.
     """
 
     grid: Grid
@@ -53,9 +53,9 @@ class Switch:
     def laid(
         self, trees: Sequence[Tree], leaves: Sequence[Integers], scale: Fraction, bound: int
     ) -> LaidTrees:
-        """Return the trees, whose nodes have these integers, and the constants, as one forest.
+        """Return the trees, with these integers as leaves, and the constants as one forest.
 
-        Integers from the start: no float could hold the leaves and the constants.
+        The leaves are integers from the start: no float could hold leaves plus constants.
         """
         values: list[Integers] = []
         switched = [
@@ -93,7 +93,7 @@ class Switch:
         )
 
     def _constant(self, cell: int, value: int, values: list[Integers]) -> Tree:
-        """Return a tree that adds a constant where the switch is at one cell."""
+        """Return a tree that adds a constant if the switch is at one cell."""
         values.append(Integers.of((0, value, 0)))
         return Tree(
             feature=np.array([self.feature, -1, -1], dtype=np.int32),
