@@ -188,7 +188,7 @@ def test_questions_that_make_no_sense_are_refused() -> None:
     several = replace(model, base=(0.0, 0.0))
     for ensemble, question, words in (
         (model, {"flip": True, "gap": 1}, "not both"),
-        (model, {"gap": 1, "cutoff": 0}, "give --flip"),
+        (model, {"gap": 1, "cutoff": 0}, "add --flip"),
         (model, {}, "no gap"),
         (model, {"flip": True, "cutoff": "x"}, "cut-off must be a number"),
         (model, {"flip": True, "cutoff": "1e500"}, "outside the range"),
