@@ -1,6 +1,6 @@
 """The command line: parse -> work -> report. Only this package prints.
 
-``main`` answers ``--version`` itself and imports the rest when it is needed: start-up time counts.
+``main`` answers ``--version`` itself and imports the rest only if needed, for a fast start.
 Every command is a module of its own, named in :data:`xcount.cli.app.COMMANDS`.
 """
 
@@ -11,7 +11,7 @@ import os
 import sys
 
 _COLLECT_AFTER = 100_000
-"""Objects made between two searches for garbage; modules make many at start-up, and no garbage."""
+"""Garbage collection threshold; imports allocate many objects at start-up, but no garbage."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _print_version() -> bool:
-    """Print the version; tell whether that worked: if not, the application says why not."""
+    """Print the version; return whether that worked: if not, the application reports the error."""
     from xcount._version import __version__
 
     if sys.stdout is None:
@@ -41,12 +41,12 @@ def _print_version() -> bool:
 
 
 def _run_alone(words: list[str]) -> int:
-    """Run a command that is all this process is for: what it does with Ctrl-C is its own.
+    """Run a command in a process of its own, which may decide how to handle Ctrl-C.
 
     While modules are imported and the model is read, Ctrl-C ends the process at once: an exception
-    in the middle of an import can abort the interpreter, and nothing is open yet. Where there is
-    something to save, :func:`xcount.cli.progress.stoppable` makes it an exception. Afterwards it is
-    ignored: all is written, and the process is about to end.
+    in the middle of an import can abort the interpreter, and there is nothing to save yet. During a
+    run, :func:`xcount.cli.progress.stoppable` turns it into an exception. Afterwards it is ignored:
+    everything is written, and the process is about to end.
     """
     gc.set_threshold(_COLLECT_AFTER)
     try:
@@ -67,12 +67,12 @@ def _run_alone(words: list[str]) -> int:
 
 
 def _leave(status: int) -> None:
-    """End the process at once: taking numpy's modules apart takes a seventh of a short run."""
+    """End the process at once: tearing down numpy's modules takes a seventh of a short run."""
     if "distributed" in sys.modules or "coverage" in sys.modules:
-        return  # these end what they began when the interpreter does
+        return  # these clean up at the interpreter's normal exit
     try:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
     except (OSError, ValueError):
-        return  # the interpreter says what is wrong with them
+        return  # a normal exit reports what is wrong with the streams
     os._exit(status)

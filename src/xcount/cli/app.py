@@ -1,4 +1,4 @@
-"""The group of commands, and what becomes of whatever goes wrong in one of them.
+"""The group of commands, and how their errors become messages and exit statuses.
 
 Exit statuses::
 
@@ -7,7 +7,7 @@ Exit statuses::
     2    an error: exactly one line on standard error (also: standard output is closed)
     3    stopped by a limit before the asked accuracy, or UNDECIDED
     130  interrupted outside a count (inside one, it is 3 and the bounds so far)
-    141  whoever reads standard output has gone
+    141  the reader of standard output has gone (broken pipe)
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _EXHAUSTED: dict[type[Exception], str] = {
 
 
 class LazyGroup(click.Group):
-    """A group that imports the module of a command when the command is asked for."""
+    """A group that imports the module of a command when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
@@ -77,7 +77,7 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # The interpreter flushes standard output once more at exit; let that go nowhere.
+        # The interpreter flushes standard output once more at exit; discard that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except KeyboardInterrupt:
@@ -122,7 +122,7 @@ def error_message(error: Exception) -> str:
 
 
 def _prepare() -> None:
-    """Let counts have any number of digits, and names any letter, on any terminal."""
+    """Prepare the process to print counts of any length and names in any script."""
     if sys.stderr is None:  # closed by the caller: notes and errors go nowhere, answers still out
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # open as long as the process
     if sys.stdout is None:

@@ -1,4 +1,4 @@
-"""What audit, compare and report share: where results are written."""
+"""Output of results, shared by audit, compare and report."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Outputs:
 def check_outputs(
     paths: Mapping[str, str | None], as_json: bool, journal: str | None = None
 ) -> None:
-    """Refuse what could not be written or printed in the end, before anything is counted.
+    """Reject outputs that cannot be written or printed, before anything is counted.
 
-    What the command reads is not to be written over, either.
+    Files that the command reads must not be overwritten, either.
     """
     from xcount.report.files import check_writable
 
@@ -66,7 +66,7 @@ def check_outputs(
 
 
 def _inputs() -> list[str]:
-    """Return the files that the running command reads; devices and pipes can be written to, too."""
+    """Return the files that the command reads; not devices and pipes, which may be outputs, too."""
     given = click.get_current_context().params
     named = [given.get(name) for name in ("model", "data", "domain", "population")]
     files = [path for path in (*named, *given.get("models", ())) if path is not None]
@@ -74,7 +74,7 @@ def _inputs() -> list[str]:
 
 
 def _same_file(path: str) -> Callable[[str], bool]:
-    """Return what tells whether another path leads to the same file, by links as well."""
+    """Return a test for paths that lead to the same file, also by links."""
     place = os.path.realpath(path)
 
     def is_same(other: str) -> bool:
@@ -86,7 +86,7 @@ def _same_file(path: str) -> Callable[[str], bool]:
 
 
 def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bool) -> None:
-    """Write the files that were asked for; print JSON, or a text asked for with -, or tables."""
+    """Write the requested files; print JSON, a text requested with ``-``, or tables."""
     from xcount.cli.output import print_json, print_tables, print_text
     from xcount.cli.progress import stoppable
     from xcount.report.files import write_atomically

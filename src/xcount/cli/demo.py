@@ -106,7 +106,7 @@ def command(
 
 
 def _one_hot_names(model: str | None) -> list[str]:
-    """Return where the audited model, its domain and the people are saved."""
+    """Return the paths where the audited model, its domain and the people are saved."""
     if model is None:
         return []
     stem = os.path.splitext(model)[0]

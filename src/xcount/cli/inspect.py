@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from xcount.measures.population import Population
 
 OF_REGIONS = ("missing", "one_hot", "where", "rule", "domain")
-"""The options that say which regions of a model there are."""
+"""The options that define the domain of a model."""
 
 
 @click.command(
@@ -116,7 +116,7 @@ def _show_population(population: Population, path: str, show_all: bool, as_json:
 
 
 def _refuse(names: tuple[str, ...], where: str) -> None:
-    """Refuse options that were given and would be passed over in silence."""
+    """Reject options that would be silently ignored."""
     context = click.get_current_context()
     for option in context.command.params:
         source = context.get_parameter_source(option.name or "")

@@ -1,4 +1,4 @@
-"""To the screen: one JSON object, text, or tables."""
+"""Output to the terminal: one JSON object, text, or tables."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 INTERRUPTED = 130
-"""The exit status of a command that was stopped and has nothing to show for it."""
+"""The exit status of a command that was interrupted without a result."""
 
 
 def print_error(message: str) -> None:
     """Print one line on standard error, whatever the message holds.
 
-    Where it cannot be written, the status and the answer are still to be had.
+    If it cannot be written, that is ignored: the exit status and the answer still count.
     """
     line = " ".join(part.strip() for part in message.splitlines() if part.strip())
     with suppress(OSError):
@@ -36,12 +36,12 @@ def print_json(data: Mapping[str, Any]) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print lines of text, e.g. CSV, without the control characters of names in it."""
+    """Print lines of text, e.g. CSV, with control characters in names escaped."""
     _write(visible(text, keep="\n\t"))
 
 
 def print_tables(*tables: RenderableType) -> None:
-    """Print tables, coloured where the terminal can show it."""
+    """Print tables, coloured if the terminal supports it."""
     from xcount.report.card import PLAIN_WIDTH, Card
 
     cards = [table for table in tables if isinstance(table, Card)]
@@ -55,30 +55,30 @@ def print_tables(*tables: RenderableType) -> None:
         console = Console(highlight=False, width=max(console.width, PLAIN_WIDTH))
     with console.capture() as capture:
         for table in tables:
-            # Lines of text (commands to copy) are left to the terminal to wrap.
+            # The terminal wraps lines of text, such as commands to copy.
             console.print(table, soft_wrap=isinstance(table, str))
     _write(capture.get())
 
 
 _BLOCK = 4096
-"""Characters that a pipe takes whole, or not yet."""
+"""Characters that a pipe accepts either completely or not at all."""
 
 
 def _write(text: str) -> None:
     """Write a text to standard output, all of it.
 
-    An unbuffered stream (PYTHONUNBUFFERED) forgets what a pipe did not take when a signal came.
+    An unbuffered stream (PYTHONUNBUFFERED) drops the rest of a text if a signal interrupts a write.
     """
     for start in range(0, len(text), _BLOCK // 4):
         sys.stdout.write(text[start : start + _BLOCK // 4])
 
 
 def _shows_boxes() -> bool:
-    """Tell whether the lines of boxes can be encoded; where not, rich draws them in ASCII."""
+    """Return whether box-drawing characters can be encoded; if not, rich uses ASCII."""
     return (sys.stdout.encoding or "utf-8").lower().startswith("utf")
 
 
 def _is_terminal() -> bool:
-    """Tell whether colours may be shown; rich, which knows better, is not imported to tell."""
+    """Return whether colours may be shown, without importing rich to find out."""
     asked = ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
     return sys.stdout.isatty() or any(name in os.environ for name in asked)

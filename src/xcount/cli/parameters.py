@@ -1,4 +1,4 @@
-"""The options of commands, made from those that the functions declare."""
+"""The options of commands, made from the options that the functions declare."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class OneValueCommand(click.Command):
-    """A command that refuses an option given twice, unless the option may be repeated."""
+    """A command that rejects an option given twice, unless the option may be repeated."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words of a command line; the order of options tells which came twice."""
+        """Parse the words of a command line; reject options that occur twice."""
         _, _, given = self.make_parser(ctx).parse_args(args=list(args))
         for option in given:
             if not isinstance(option, click.Option) or option.multiple or option.is_flag:
@@ -35,7 +35,7 @@ def examples(*lines: str) -> str:
 
 
 def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Return one decorator that does what all of these do."""
+    """Return one decorator that applies all the given ones."""
 
     def decorate(function: Command) -> Command:
         for decorator in reversed(decorators):
@@ -108,7 +108,7 @@ def _joined(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> s
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that have a value; the function has the defaults of the others."""
+    """Return the options that have a value; the function supplies defaults for the others."""
     return {name: value for name, value in options.items() if value is not None and value != ()}
 
 

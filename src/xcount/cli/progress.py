@@ -1,4 +1,4 @@
-"""A run while it goes on: a line of progress on standard error, and how it is stopped.
+"""A running command: its progress line on standard error, and how signals stop it.
 
 Progress goes only to a terminal, and only when the run takes a while.
 """
@@ -29,9 +29,9 @@ _REDRAW_SECONDS = 0.1
 def stoppable() -> Iterator[None]:
     """Let Ctrl-C and SIGTERM raise KeyboardInterrupt: counts answer it with the bounds so far.
 
-    Batch systems and timeout(1) end a run with SIGTERM. Who ignores Ctrl-C (nohup) goes on to.
-    Afterwards there is something to print and little left to stop: a process of our own prints it,
-    unless it is told once more.
+    Batch systems and timeout(1) end a run with SIGTERM. A signal that was ignored before (nohup)
+    stays ignored. After the run there is a result to print, and little left to stop: a process that
+    runs only this command ignores the first signal then, and ends at the second.
     """
     previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     is_guest = previous[signal.SIGINT] is signal.default_int_handler
@@ -46,13 +46,13 @@ def stoppable() -> Iterator[None]:
 
 
 def _finish_first(number: int, frame: FrameType | None) -> None:
-    """Leave the process to print what it has; the next signal ends it."""
+    """Let the process print its result; the next signal ends it."""
     signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Put off Ctrl-C and SIGTERM for a moment: rich is not made to be stopped halfway."""
+    """Defer Ctrl-C and SIGTERM for a moment: rich does not cope with interrupts."""
     came: list[int] = []
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     ours = {number: handler for number, handler in handlers.items() if callable(handler)}
@@ -68,7 +68,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 class ProgressLine:
-    """Shows how far a run is; a context that leaves the terminal clean behind it."""
+    """Shows the progress of a run; a context manager that leaves the terminal clean."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
@@ -90,7 +90,7 @@ class ProgressLine:
                 self._bar.stop()
 
     def show_count(self, progress: Progress) -> None:
-        """Show how far a count is, and its bounds so far."""
+        """Show the progress of a count, and its bounds so far."""
 
         def text() -> str:
             from xcount.report.progress_text import count_progress_text
@@ -100,18 +100,18 @@ class ProgressLine:
         self._show(progress.fraction, text)
 
     def show_search(self, progress: Progress) -> None:
-        """Show what a search does; how far it is, only where that is known."""
+        """Show what a search does, and its progress if known."""
         fraction = progress.fraction if progress.fraction < 1 else None
         self._show(fraction, lambda: progress.message)
 
     def show_batch(self, progress: BatchProgress) -> None:
-        """Show how far a run of many counts is, and which are going on."""
+        """Show the progress of a run of many counts, and which are running."""
         from xcount.report.progress_text import batch_progress_text
 
         self._show(progress.fraction, lambda: batch_progress_text(progress))
 
     def _show(self, fraction: float | None, text: Callable[[], str]) -> None:
-        """Draw the line again, unless it is too early; without a fraction, the bar swings."""
+        """Redraw the line, unless it is too early; without a fraction, the bar pulses."""
         now = time.monotonic()
         if not self._is_shown or now < self._next_draw:
             return
@@ -122,16 +122,15 @@ class ProgressLine:
         task.total = None if fraction is None else 1.0
         task.completed = 0.0 if fraction is None else min(1.0, max(0.0, fraction))
         task.description = text()
-        with suppress(OSError), _undisturbed():  # a terminal that has gone ends no run
+        with suppress(OSError), _undisturbed():  # a closed terminal must not end the run
             self._bar.start()
             self._bar.refresh()
 
 
 def _bar(stream: TextIO) -> Bar:
-    """Return a bar that goes away when it is stopped.
+    """Return a bar that disappears when it is stopped.
 
-    It is drawn by whoever reports progress, not by a thread of its own: nothing is left to run when
-    the process is told to stop.
+    The thread that reports progress draws it: there is no thread left to stop at the end.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn

@@ -1,1 +1,1 @@
-"""Many questions in one run: audits, comparisons, and the journal that keeps them."""
+"""Runs of many counts: audits, comparisons, and the journal that keeps their results."""

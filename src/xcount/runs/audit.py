@@ -60,10 +60,10 @@ from xcount.support.records import FIRST, Json, from_dict, record, to_dict, writ
 from xcount.support.shown import Shown
 
 MAX_PROFILE_BITS = 20_000_000
-"""Without profiles beyond this many bits of counts: the journal of a wide model stays readable."""
+"""Profiles with more bits of counts are left out, to keep the journal of a wide model readable."""
 
 Panel = tuple[int | None, Change]
-"""A (distance, change): the counts of one panel compare with each other."""
+"""A (distance, change) pair: the counts of one panel are comparable."""
 
 
 @record("audit", "`xcount audit --json` and `xcount demo --json`.")
@@ -72,17 +72,17 @@ class AuditResult(Shown):
     """All counts of an audit, and what they are about.
 
     Attributes:
-        results: one per group, gap and distance, in that order of distance, gap, names.
-        model: which model was asked.
+        results: one per group, gap and distance, ordered by distance, gap, names.
+        model: the audited model.
         n_planned: counts that were planned; an interrupted audit has fewer results.
         gap_origin: where the gaps come from, in words.
-        is_judged: whether a limit was given, of any count, finished or not.
-        created: when the run began (ISO 8601, UTC).
-        unused_features: features that no tree tests: changing them changes nothing.
+        is_judged: whether any count, finished or not, had a limit.
+        created: when the run started (ISO 8601, UTC).
+        unused_features: features that no tree tests: changing them has no effect.
         one_step_features: features whose values are all one step from each other.
         task: what the model is for, e.g. ``"binary"``.
-        margin: ``"probability"`` where the trees' votes add up to one, else ``"score"``.
-        output_label: the class asked about, for a model with several.
+        margin: ``"probability"`` if the trees' votes add up to a probability, else ``"score"``.
+        output_label: the class in question, for a model with several.
 
     Example:
         >>> import xcount
@@ -154,9 +154,9 @@ class AuditResult(Shown):
     @cached_property
     @written(Json("The features or groups, the most sensitive first.", after="versions"))
     def ranking(self) -> tuple[Ranked, ...]:
-        """The groups, most sensitive first: by the mean judged share over the panels they have.
+        """The groups, most sensitive first: by the mean judged share over their panels.
 
-        Where only bounds of a share are known, its low bound counts.
+        If only bounds on a share are known, its low bound counts.
         """
         groups: dict[tuple[str, ...], list[CountResult]] = {}
         for result in self.results:
@@ -171,7 +171,7 @@ class AuditResult(Shown):
         )
 
     def panel(self, panel: Panel) -> tuple[CountResult, ...]:
-        """Return one panel's results, the largest share first, as far as it is known."""
+        """Return one panel's results, the largest share (or low bound) first."""
         found = [r for r in self.results if (r.distance, r.change) == panel]
         return tuple(sorted(found, key=lambda r: r.order))
 
@@ -216,12 +216,12 @@ class AuditResult(Shown):
 
     @classmethod
     def from_journal(cls, path: str | os.PathLike[str]) -> AuditResult:
-        """Read the last audit from a journal, finished or not; the latest of equal counts wins."""
+        """Read the last audit from a journal, finished or not; of equal counts, the latest wins."""
         return cls.from_lines(read_lines(path), path)
 
     @classmethod
     def from_lines(cls, lines: Sequence[Line], path: str | os.PathLike[str]) -> AuditResult:
-        """Return the last audit of the lines of the journal at a path."""
+        """Return the last audit from the lines of the journal at a path."""
         kept = last_run(lines, path, "audit")
         return _audit_result(kept.header, (each for each in kept.results() if each is not None))
 
@@ -303,7 +303,7 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
     from xcount.model.loaders import load
 
     settings = options.settings(judge=options.judge, want_profile=options.profile)
-    options.measure_names()  # names that are none are refused before a large model is read
+    options.measure_names()  # reject unknown names before reading a large model
     n_witnesses = whole_number(options.n_witnesses, "number of witnesses")
     regions = options.regions()
     ensemble = regions.pulled_back(load(model, trust_pickle=options.trust_pickle))
@@ -358,7 +358,7 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
 
 
 def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], chosen: Changes) -> dict[str, Any]:
-    """Return what the journal's run line says."""
+    """Return the content of the journal's run line."""
     axes = list(zip(ensemble.feature_names, grid.axes, strict=True))
     unused = [name for name, axis in axes if axis.is_unused]
     one_step = [name for name, axis in axes if axis.feature.is_categorical or axis.n_cells == 2]
@@ -391,10 +391,10 @@ def _explanation_for_group(
     group: tuple[int, ...],
     named: Sequence[tuple[int, ...]],
 ) -> ExplanationRequest | None:
-    """Return what is explained of a group: places and rates only where one looks for them.
+    """Return what to explain for a group: places and rates only if readers look for them.
 
-    That is where the group was named, or a law protects one of its features: both take longer than
-    most counts.
+    That is if the user named the group, or one of its features is legally protected: places and
+    rates take longer than most counts.
     """
     if request is None:
         return None
@@ -403,7 +403,7 @@ def _explanation_for_group(
 
 
 def _audit_result(header: Record, results: Iterable[CountResult]) -> AuditResult:
-    """Return an audit from what its run line says, and its results."""
+    """Return an audit, made from the content of its run line and its results."""
     empty = from_dict(AuditResult, {**header, "results": []})
     return replace(empty, results=_in_order(results))
 

@@ -1,9 +1,9 @@
 """Many counts in one run: on all cores, with progress, resumable from a journal.
 
 Counts run in threads (the native counters release Python's lock). While there are more counts than
-cores each has one core; the last ones share all of them. An answer does not depend on that.
-Questions that differ in their change alone are counted one after the other: where one of them is
-answered by a visit of all regions, the visit answers the later ones, too.
+cores, each has one core; the last ones share all of them. Answers do not depend on that. Questions
+that differ only in their change are counted one after the other: if a visit of all regions answers
+one of them, it answers the later ones, too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SAME_SIGNAL_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """How far a run is: counts done of all, and the labels of those going on."""
+    """Progress of a run: the counts done, their total, and the labels of those running."""
 
     done: int
     total: int
@@ -50,9 +50,10 @@ class BatchProgress:
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """What a run brought: a result per task.
+    """The outcome of a run: a result per task.
 
-    None where it was interrupted before its start, or refused as too large for its method.
+    The result is None if the task was interrupted before its start, or its method refused it as
+    too large.
     """
 
     results: tuple[CountResult | None, ...]
@@ -72,10 +73,10 @@ def run_batch(
     cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> BatchOutcome:
-    """Count all tasks that the journal has no answer to yet.
+    """Count all tasks that the journal does not answer yet.
 
-    Ctrl-C ends the counts that are going on with the bounds they have; the rest is left out. So is
-    a count that its method refuses, with a warning that names it.
+    Ctrl-C ends the running counts with the bounds they have; the others are left out. A count that
+    its method refuses is left out, too, with a warning that names it.
 
     Raises:
         BudgetError: every count was refused.
@@ -83,9 +84,9 @@ def run_batch(
     Args:
         tasks: what to count.
         jobs: cores to use; 0 for all.
-        journal: where finished counts are kept, and found again.
-        header: what the journal is about; written before the first new result, and where the
-            journal's last run asked something else.
+        journal: where finished counts are kept and looked up.
+        header: the run line; written before the first new result, and if the journal's last run
+            asked something else.
         cluster: a Dask scheduler's address, or a Dask client, whose workers do the counts.
         on_progress: called from the calling thread.
     """
@@ -114,7 +115,7 @@ def run_batch(
 def _name_refused(
     tasks: Sequence[Task], refused: Mapping[int, BudgetError], has_results: bool
 ) -> None:
-    """Say which counts were refused by their method; raise if there are no others."""
+    """Warn of counts that their method refused; raise if there are no others."""
     first = min(refused)
     if not has_results:
         raise refused[first]
@@ -136,9 +137,9 @@ def run_kept(
     cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> BatchOutcome:
-    """Count all tasks; keep what is finished in a journal, if one is named.
+    """Count all tasks; keep finished counts in a journal, if one is named.
 
-    A journal that is about other models than the header says is refused.
+    A journal about other models than the header names is refused.
     """
     if resume and journal is None:
         raise JournalError("--resume continues a journal; name it with --journal")
@@ -166,7 +167,7 @@ def _journal_of(path: str | os.PathLike[str], resume: bool, header: Record) -> J
 
 
 def _difference(run: RunLine, now: RunLine) -> str | None:
-    """Return why a journal's run does not go with the one that is to be done, if it does not."""
+    """Return why a journal's run does not match the new one; None if it does."""
     if run.command != now.command:
         return f"is the journal of another command ({run.command})"
     if run.models != now.models:
@@ -177,10 +178,11 @@ def _difference(run: RunLine, now: RunLine) -> str | None:
 
 @contextlib.contextmanager
 def _interrupts_set(stop: threading.Event) -> Iterator[None]:
-    """Let Ctrl-C set a flag instead of raising: no interrupt splits a write; a second one raises.
+    """Let Ctrl-C set a flag, so that no interrupt splits a write; a second Ctrl-C raises.
 
-    One that follows at once is the same: timeout(1) signals a process and then its group. Only
-    where signals would raise KeyboardInterrupt, and only the main thread can have handlers.
+    A second signal that follows at once counts as the same one: timeout(1) signals a process and
+    then its group. This applies only if signals would raise KeyboardInterrupt, and only in the main
+    thread, since no other can have handlers.
     """
     first = 0.0
 
@@ -249,7 +251,7 @@ class _Run:
                 raise
 
     def run_on(self, cluster: Any) -> None:
-        """Let a cluster's workers count; what they are at when the run is to end is left out."""
+        """Let a cluster's workers count; counts still running when the run ends are left out."""
         from xcount.cluster.client import Cluster
 
         todo = {index: self._tasks[index] for chain in self._chains for index in chain}
@@ -288,7 +290,7 @@ class _Run:
         self._running[future] = index, chain
 
     def _note(self, index: int, progress: Progress) -> None:
-        """Take a count's progress (in its own thread), and stop it when the run is to end.
+        """Note a count's progress (in the count's thread), and stop it when the run should end.
 
         Counters answer a KeyboardInterrupt with the bounds they have.
         """
@@ -297,7 +299,7 @@ class _Run:
             raise KeyboardInterrupt
 
     def _finish(self, future: Future[CountResult]) -> BaseException | None:
-        """Keep what has come of a count; return what ends the run."""
+        """Keep the outcome of a count; return the exception that ends the run, if any."""
         index, chain = self._running.pop(future)
         if chain:
             self._chains.appendleft(chain)
@@ -337,14 +339,14 @@ def _line(task: Task, result: CountResult) -> Record:
 
 
 def _explained(asked: ExplanationRequest | None) -> Record | None:
-    """Return what an explanation depends on besides the count."""
+    """Return the inputs of an explanation besides the count."""
     if asked is None:
         return None
     return {"favourable": asked.favourable, "with_people": asked.with_people}
 
 
 def _serves(had: Record | None, asked: ExplanationRequest) -> bool:
-    """Tell whether the explanation of a journal's line has what is asked for now."""
+    """Return whether the explanation in a journal's line covers the present request."""
     if had is None:
         return False
     return had["favourable"] == asked.favourable and (had["with_people"] or not asked.with_people)
@@ -352,13 +354,13 @@ def _serves(had: Record | None, asked: ExplanationRequest) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A count that a journal has, as it is asked for now.
+    """A count found in a journal, adapted to the present request.
 
     Attributes:
-        result: the count, judged by the limit and the measure of today, with no more examples than
-            asked for.
-        is_changed: whether that differs from what the journal says.
-        is_whole: whether all examples and the explanation that were asked for are there, too.
+        result: the count, judged by the present limit and measure, with no more examples than
+            requested.
+        is_changed: whether it differs from the journal's line.
+        is_whole: whether it has all requested examples and the requested explanation, too.
     """
 
     result: CountResult
@@ -382,13 +384,13 @@ class _Kept:
             explanation=explanation,
         )
         is_explained = question.explain is None or explanation is not None
-        # None could be drawn, there are enough, or there is nothing to draw from.
+        # No example could be drawn, there are enough, or there is nothing to draw from.
         is_whole = examples == () or len(examples or ()) >= n or found.high == 0
         return cls(now, now != found, is_whole and is_explained)
 
 
 def _kept(tasks: Sequence[Task], lines: Sequence[Line]) -> dict[int, _Kept]:
-    """Return the counts that the journal has, by the index of their task."""
+    """Return the counts found in the journal, by the index of their task."""
     latest = {line.key: line for line in lines if isinstance(line, CountLine)}
     found = {}
     for index, task in enumerate(tasks):
@@ -401,17 +403,17 @@ def _kept(tasks: Sequence[Task], lines: Sequence[Line]) -> dict[int, _Kept]:
 
 
 def _continued(task: Task, kept: _Kept | None) -> Task:
-    """Return the task without the count that the journal has: what goes with it alone."""
+    """Return the task with its count from the journal: only examples and explanation are left."""
     if kept is None or kept.is_whole:
         return task
     return replace(task, question=replace(task.question, known=kept.result))
 
 
 def _is_done(result: CountResult, line: CountLine, question: Question) -> bool:
-    """Tell whether a rerun could not do better: it was complete, or had the same room.
+    """Return whether a rerun could not do better: the count was complete, or had the same limits.
 
-    One that stopped because its verdict was decided is done only if today's is, too; so is one that
-    gave most of its time to another measure than the one that is judged today.
+    A count that stopped because its verdict was decided is done only if the present verdict is
+    decided, too; so is one that gave most of its time to another measure than the one judged now.
     """
     measures = (measured.stop_reason for measured in result.measures.values())
     reasons = {*result.stop_reasons, *measures} - {StopReason.COMPLETE}

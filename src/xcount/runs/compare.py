@@ -1,12 +1,12 @@
 """A comparison: several models asked the same questions on one shared grid.
 
-Counts of different models compare only when they count the same regions, so the grid holds the
+Counts of different models are comparable only if they count the same regions, so the grid holds the
 guards of all of them (as in section 6 of the paper). The first model is the baseline, and::
 
     relative sensitivity of model i  =  C_i / C_0
 
-for each question whose baseline count is not zero. Measures compare in the same way: all models are
-weighed by the same rows, bounds or population on that grid.
+for each question whose baseline count is not zero. Measures are compared in the same way: all
+models are weighed by the same rows, bounds or population on that grid.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class CompareResult(Shown):
     """The answers of several models to the same questions on a shared grid.
 
     Attributes:
-        names: what the models are called.
-        models: which models were asked; the first is the baseline.
-        rows: one per question, in the order of distance, gap, names.
+        names: the names of the models.
+        models: the compared models; the first is the baseline.
+        rows: one per question, ordered by distance, gap, names.
         n_regions: regions of the shared grid.
-        n_guards: guards of the shared grid; 0 in journals from before it was kept.
-        max_ratio: the largest C_i / C_0 allowed, or ratio of judged shares; None for no verdict.
+        n_guards: guards of the shared grid; 0 in older journals, which lack it.
+        max_ratio: the largest allowed C_i / C_0, or ratio of judged shares; None for no verdict.
         n_planned: counts that were planned; an interrupted comparison has fewer results.
 
     Example:
@@ -123,7 +123,7 @@ class CompareResult(Shown):
 
     @cached_property
     def results(self) -> tuple[CountResult, ...]:
-        """All counts that there are, row by row."""
+        """All finished counts, row by row."""
         return tuple(result for result in self._answers if result is not None)
 
     @property
@@ -149,7 +149,7 @@ class CompareResult(Shown):
     def ranking(self) -> tuple[ModelSummary, ...]:
         """The models, least sensitive first: by the mean of their shares.
 
-        Where only bounds of a share are known, its high bound counts: nothing known is not little.
+        If only bounds on a share are known, its high bound counts: an unknown share is not small.
         """
         shares = [self._judged(index) for index in range(self.n_models)]
         means = [mean_of(own) for own in shares]
@@ -226,7 +226,7 @@ class CompareResult(Shown):
 
     @classmethod
     def from_lines(cls, lines: Sequence[Line], path: str | os.PathLike[str]) -> CompareResult:
-        """Return the last comparison of the lines of the journal at a path."""
+        """Return the last comparison from the lines of the journal at a path."""
         kept = last_run(lines, path, "compare")
         answers = _by_model(kept.results(), len(kept.header["names"]))
         return _compare_result(kept.header, answers)
@@ -264,7 +264,7 @@ class CompareOptions(BatchOptions):
     )
 
     def ratio_limit(self) -> Limit | None:
-        """Return the largest ratio allowed."""
+        """Return the largest allowed ratio."""
         if self.max_ratio is None:
             return None
         return Limit.of(self.max_ratio, "--max-ratio (max_ratio)")
@@ -276,7 +276,7 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
 
     The models need the same features and classes, in any order; ``class_`` and default gaps are the
     first model's. Rows, bounds and a population are the same for all models, so that their shares
-    under a measure compare, too.
+    under a measure are comparable, too.
 
     Args:
         models: model files, live models or ensembles; the first is the baseline.
@@ -295,7 +295,7 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
     if isinstance(models, str | os.PathLike) or not isinstance(models, Iterable):
         raise QueryError("several models are compared; give them as a list: [old, new]")
     settings, ratio = options.settings(judge=options.judge), options.ratio_limit()
-    options.measure_names()  # names that are none are refused before a large model is read
+    options.measure_names()  # reject unknown names before reading a large model
     regions = options.regions()
     loaded = aligned([load(model, trust_pickle=options.trust_pickle) for model in models])
     ensembles = [regions.pulled_back(ensemble) for ensemble in loaded]
@@ -305,7 +305,7 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
     classes = same_class(ensembles, chosen.values[0].output_index)
     own = [chosen.values] * len(ensembles)
     if options.flip or options.probability_gaps is not None:
-        # As each model decides, and makes probabilities.
+        # Each model decides, and computes probabilities, in its own way.
         own = [options.changes(ensemble).values for ensemble in ensembles]
         if options.flip and len(set(own)) > 1:
             chosen = replace(chosen, origin="none; what counts is each model's own decision")
@@ -343,10 +343,10 @@ def _tasks(
     asked: Sequence[Question],
     changes: Sequence[Sequence[Change]],
 ) -> list[Task]:
-    """Return every question to every model, the models of a question next to each other.
+    """Return the tasks: every question to every model, ordered by question, then model.
 
-    ``changes`` are those of each model, in the same order: a class may have another number in
-    another model, and a model decides at its own cut-off.
+    ``changes`` lists the changes for each model, in the same order: a class may have another number
+    in another model, and each model decides at its own cut-off.
     """
     marks = tuple(fingerprint(ensemble) for ensemble in ensembles)
     bases = [Problem(ensemble, grid, asked[0].query) for ensemble in ensembles]
@@ -368,7 +368,7 @@ def _header(
     tasks: Sequence[Task],
     max_ratio: Limit | None,
 ) -> dict[str, Any]:
-    """Return what the journal's run line says."""
+    """Return the content of the journal's run line."""
     return {
         "command": "compare",
         "format": FORMAT,
@@ -391,12 +391,12 @@ def _header(
 def _by_model(
     results: Sequence[CountResult | None], n_models: int
 ) -> list[tuple[int, CountResult]]:
-    """Return (model, result) of what there is, where the models of a question are neighbours."""
+    """Return the (model, result) pairs of finished counts; the tasks are ordered by question."""
     return [(i % n_models, result) for i, result in enumerate(results) if result is not None]
 
 
 def _compare_result(header: Record, found: Iterable[tuple[int, CountResult]]) -> CompareResult:
-    """Gather (model, result) into rows; the latest of equal questions wins."""
+    """Gather (model, result) pairs into rows; of equal questions, the latest result wins."""
     empty = from_dict(CompareResult, {**header, "rows": []})
     n_models = len(empty.names)
     rows: list[tuple[Change, list[CountResult | None]]] = []
@@ -406,7 +406,7 @@ def _compare_result(header: Record, found: Iterable[tuple[int, CountResult]]) ->
             place = len(rows)
             rows.append((result.change, [None] * n_models))
         change, results = rows[place]
-        # Counted on the shared grid; the guards of a model are its own.
+        # Regions are counted on the shared grid, but each model keeps its own guards.
         results[index] = replace(result, model=empty.models[index])
         rows[place] = (change.shared_with(result.change) or change, results)
     compared = [_compared(change, results) for change, results in rows]

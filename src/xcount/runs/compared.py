@@ -73,7 +73,7 @@ _RATIOS = list_form(or_none(_RATIO))
 
 
 def together(confidences: Iterable[float]) -> float:
-    """Return with what probability all intervals hold at once, at least.
+    """Return a lower bound on the probability that all intervals hold at once.
 
     Two that fail with probability delta each hold together with probability at least 1 - 2 delta.
 
@@ -85,7 +85,7 @@ def together(confidences: Iterable[float]) -> float:
 
 
 def _quotient(part: Number, whole: Number) -> float | None:
-    """Return a ratio as a float; None if it is beyond all of them, as counts may be."""
+    """Return a ratio as a float; None if it is beyond the range of floats."""
     try:
         return float(Fraction(part) / Fraction(whole))
     except OverflowError:
@@ -93,7 +93,7 @@ def _quotient(part: Number, whole: Number) -> float | None:
 
 
 def _change_of(row: Mapping[str, Any]) -> Change:
-    """Return the change that the results of a row are about, as far as they share it."""
+    """Return the change of a row's question, without what differs between its models."""
     first, *others = (change_from(result) for result in row["results"] if result is not None)
     for other in others:
         first = first.shared_with(other) or first
@@ -121,7 +121,7 @@ _MEASURE_RATIOS = Spread(
 @record("compared", "One question and the answers of all models.")
 @dataclass(frozen=True, slots=True, repr=False)
 class Compared(Shown):
-    """One question, answered by every model (None where the run was interrupted)."""
+    """One question, answered by every model (None if the run was interrupted before)."""
 
     sensitive: Sensitive
     distance: Distance
@@ -172,8 +172,9 @@ class Compared(Shown):
     def ratio(self, index: int, measure: str = REGIONS) -> Interval | None:
         """Return C_i / C_0, or the ratio of the shares under another measure.
 
-        It has no estimate if one of the two has none, and is infinite if C_0 may be zero; so are
-        ratios beyond every float. None if C_0 is zero, or a count is missing.
+        The ratio has no estimate if one of the two counts has none. Its high bound is infinite if
+        C_0 may be zero, or if it is beyond the range of floats. None if C_0 is zero, or a count is
+        missing.
         """
         base, other = (self._share(place, measure) for place in (0, index))
         if base is None or other is None or base.high == 0:
@@ -181,7 +182,7 @@ class Compared(Shown):
         value = None
         if base.value and other.value is not None:
             value = _quotient(other.value, base.value)
-        # Of one model and itself there is one interval, not two that may fail.
+        # A model compared with itself has one interval that may fail, not two.
         failing = (base,) if index == 0 else (base, other)
         highest = None if base.low == 0 else _quotient(other.high, base.low)
         lowest = _quotient(other.low, base.high)
@@ -197,7 +198,7 @@ class Compared(Shown):
         return None if result is None else result.share_under(measure)
 
     def verdict(self, index: int, max_ratio: Limit) -> Verdict:
-        """Tell whether a judged share is at most ``max_ratio`` times the first model's."""
+        """Return whether a judged share is at most ``max_ratio`` times the first model's."""
         base, other = self.results[0], self.results[index]
         if base is None or other is None:
             return Verdict.UNDECIDED
@@ -207,11 +208,11 @@ class Compared(Shown):
 @record("model_summary", "One model over all questions.")
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """One model over all questions.
+    """Summary of one model over all questions.
 
     Attributes:
         rank: 1 for the least sensitive model.
-        mean_share: the mean of its shares; without a value where a share has no estimate.
+        mean_share: the mean of its shares; without a value if a share has no estimate.
         n_ratios: questions whose baseline count is not zero, with an estimate of both counts.
         quartiles: of the relative sensitivity over those questions: lower, median, upper.
     """

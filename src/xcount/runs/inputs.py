@@ -1,4 +1,4 @@
-"""The files that a run reads beside its models, for the record."""
+"""The files that a run reads besides its models, as recorded in its result."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Inputs = Annotated[
 
 
 def inputs_of(weighing: Weighing | None, data: Any, population: Any) -> tuple[Input, ...]:
-    """Return what a weighing was made of; a population that is fitted now has been written."""
+    """Return the input files of a weighing; a newly fitted population was written to its file."""
     if weighing is None:
         return ()
     found = []
@@ -47,7 +47,7 @@ def inputs_of(weighing: Weighing | None, data: Any, population: Any) -> tuple[In
 
 
 def _file(given: Any) -> tuple[str | None, str | None]:
-    """Return the path and the hash of what was given as a file."""
+    """Return the path and the hash of an input given as a file."""
     if not isinstance(given, str | os.PathLike) or not os.path.isfile(given):
         return None, None
     with open(given, "rb") as file:

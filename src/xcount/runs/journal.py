@@ -1,10 +1,10 @@
 """An append-only journal of results: one JSON object per line, safe against a crash at any moment.
 
-A line is on the disk (``fsync``) before the next count starts to matter, so a killed run loses at
-most the counts that were still going on. What a crash can leave behind is one unfinished last line;
-opening the journal again cuts it off. Two kinds of lines exist::
+Each line is flushed to disk (``fsync``) as soon as its count is finished, so a killed run loses at
+most the counts that were still running. A crash can leave one unfinished last line; opening the
+journal again cuts it off. There are two kinds of lines::
 
-    {"kind": "run", ...}                          who wrote the following lines, and about what
+    {"kind": "run", ...}                          the command and the plan of the following lines
     {"kind": "result", "key": "...", ...}         one finished count
 
 One process at a time writes to a journal (an advisory lock on the file); anyone may read it.
@@ -27,11 +27,11 @@ from xcount.support.numerals import from_json, to_json
 Record = Mapping[str, Any]
 
 Read = Callable[[Record], Any]
-"""Returns what a record says, or raises a :class:`LineError`."""
+"""Turns a record into an object, or raises a :class:`LineError`."""
 
 
 class LineError(ValueError):
-    """A record that no run wrote: what is wrong, in words that follow ``line 3``."""
+    """A record that no run wrote; the message continues ``line 3``."""
 
 
 class Journal:
@@ -53,8 +53,8 @@ class Journal:
 
         Args:
             path: the file, by convention ``*.jsonl``.
-            resume: whether to go on with a journal that has lines already.
-            read: what to make of each of those lines.
+            resume: whether to continue a journal that already has lines.
+            read: turns each of those lines into an object.
         """
         self.path = Path(path)
         self._descriptor = _open(self.path)
@@ -110,7 +110,7 @@ class Journal:
             return file.read()
 
     def _repair(self, end: int) -> int:
-        """Cut off what a crash left behind ``end``, and end the last whole line."""
+        """Cut off an unfinished line after ``end``, and terminate the last whole line."""
         try:
             os.ftruncate(self._descriptor, end)
             if end and os.pread(self._descriptor, 1, end - 1) != b"\n":
@@ -123,7 +123,7 @@ class Journal:
 
 
 def read_journal(path: str | os.PathLike[str], read: Read = dict) -> tuple[Any, ...]:
-    """Return what the whole lines of a journal say, without locking or repairing it."""
+    """Return the content of a journal's whole lines, without locking or repairing it."""
     _refuse_devices(Path(path))
     try:
         data = Path(path).read_bytes()
@@ -133,7 +133,7 @@ def read_journal(path: str | os.PathLike[str], read: Read = dict) -> tuple[Any, 
 
 
 def _refuse_devices(path: Path) -> None:
-    """Refuse what is no regular file: a device may never end."""
+    """Reject a path that is not a regular file: a device may never end."""
     if path.is_dir():
         expected = kinds.JOURNAL.expected
         raise JournalError(f"{path}: is a directory, expected {expected}; name a file in it")
@@ -170,10 +170,10 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _parse(data: bytes, path: Path, read: Read) -> tuple[tuple[Any, ...], int]:
-    """Return what the lines say, and where the last whole one ends.
+    """Return the content of the lines, and where the last whole one ends.
 
-    Only the last line may be unfinished: an append that was cut short by a crash. Damage anywhere
-    else is not ours to repair.
+    Only the last line may be unfinished: a crash cut short its append. Damage anywhere else is an
+    error, and is not repaired.
     """
     other = kinds.mistaken(path, data, kinds.JOURNAL) if data.strip() else None
     if other is not None:
@@ -217,7 +217,7 @@ def _record(line: bytes) -> Record | None:
 
 
 def _looks_torn(line: bytes, is_ended: bool, is_journal: bool) -> bool:
-    """Tell an unfinished record from damage, and from a file that never was a journal."""
+    """Return whether a line is an unfinished record, rather than damage or another kind of file."""
     if not line.strip(b"\0 \r"):
         return True
     start = b'{"kind"'

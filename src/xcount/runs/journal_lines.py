@@ -1,7 +1,7 @@
-"""The lines of a journal of counts: what a run planned, and the counts that are finished.
+"""The lines of a journal of counts: the plan of a run, and its finished counts.
 
-A run line lists the keys of the counts that were planned. A run has the latest result of each of
-its keys; results of earlier runs with other questions are not its own.
+A run line lists the keys of the planned counts. The results of a run are the latest ones of its
+keys; results of earlier runs with other questions do not belong to it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OF_ONE_RUN = ("created", "versions")
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """The line that opens a run: its command, its models and what was planned."""
+    """The first line of a run: its command, its models and its planned counts."""
 
     header: Record
 
@@ -40,7 +40,7 @@ class RunLine:
         return [str(self.header.get("fingerprint"))] if several is None else several
 
     def asks_like(self, header: Record) -> bool:
-        """Tell whether another run asks exactly the same."""
+        """Return whether another run asks exactly the same questions."""
         return _asked(self.header) == _asked({"kind": "run", **header})
 
     def to_dict(self) -> Record:
@@ -55,8 +55,8 @@ class CountLine:
     Attributes:
         key: what the count depends on, hashed.
         model: the fingerprint of its model.
-        limits: the limits that it had.
-        explained: what its explanation was asked for; None without one.
+        limits: the limits of the count.
+        explained: the request for its explanation; None without one.
         result: the count itself.
     """
 
@@ -114,7 +114,7 @@ def last_run(lines: Sequence[Line], path: str | os.PathLike[str], command: str) 
 
 
 def is_last_run(header: Record, lines: Sequence[Line]) -> bool:
-    """Tell whether the last run of a journal asked exactly what the header asks."""
+    """Return whether the last run of a journal asked exactly what the header asks."""
     runs = [line for line in lines if isinstance(line, RunLine)]
     return bool(runs) and runs[-1].asks_like(header)
 
@@ -127,7 +127,7 @@ def _asked(run: Record) -> Mapping[str, Any]:
 
 
 def line_of(record: Record) -> Line:
-    """Return what a line of a journal says; None for a line of another kind.
+    """Return the object of a journal's line; None for a line of another kind.
 
     Raises:
         LineError: no run of this version wrote it.
@@ -138,7 +138,7 @@ def line_of(record: Record) -> Line:
 
 
 def _run_line(run: Record) -> RunLine:
-    """Check what a run's result is made from, except its counts; and what was planned."""
+    """Check the fields of a run line: the plan, and those of the run's result except its counts."""
     command = run.get("command")
     if not isinstance(command, str):
         raise LineError("is a run line without a command")
@@ -183,7 +183,7 @@ def _result(data: Any) -> CountResult:
         raise LineError(f"is a result line in which {fault}")
     try:
         result = CountResult.from_dict(data)
-        result.to_dict()  # what is said twice in it may contradict itself
+        result.to_dict()  # redundant fields may contradict each other
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise LineError(f"has no whole result ({type(error).__name__}: {error})") from error
     return result

@@ -1,4 +1,4 @@
-"""The options that ``audit`` and ``compare`` share: several questions, and where they are kept."""
+"""The options that ``audit`` and ``compare`` share: several questions, and the journal."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class BatchOptions(
     )
 
     def changes(self, ensemble: Ensemble) -> Changes:
-        """Return the changes that the questions about a model are about."""
+        """Return the changes of the questions about a model."""
         return choose_changes(
             ensemble,
             gaps=self.gaps,

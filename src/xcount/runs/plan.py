@@ -1,4 +1,4 @@
-"""What an audit or a comparison counts: groups of features x changes x distances, as tasks."""
+"""Plan of an audit or a comparison: groups of features x changes x distances."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def choose_changes(
     direction: object = "any",
     class_: object = None,
 ) -> Changes:
-    """Return the changes in which the questions of a run differ."""
+    """Return the changes of a run's questions."""
     if flip:
         if gaps is not None or probability_gaps is not None:
             raise QueryError("questions are about gaps or about flips, not both")
@@ -109,7 +109,7 @@ def questions(
 
 
 def _flip_origin(change: Flip) -> str:
-    """Say what stands for the gaps of a run about flips: none, and what counts instead."""
+    """Return a sentence on what counts in a run about flips, which has no gaps."""
     if change.cutoff is None:
         return "none; what counts is that another class wins"
     cutoff = shown_decimal(change.cutoff)
@@ -133,10 +133,10 @@ def choose_groups(
     sensitive: Iterable[Group] | str | int | None,
     named: Iterable[tuple[int, ...]] = (),
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the groups to audit; without any, each used feature by itself.
+    """Return the groups to audit; by default, each used feature by itself.
 
-    What a limit names is then audited, too, though no tree may test it: a model that drops a
-    feature keeps the feature's limit.
+    By default, features with a limit are audited, too, even if no tree tests them: a model that
+    drops a feature keeps the feature's limit.
     """
     used: list[tuple[int, ...]] = []
     if sensitive is None:
@@ -162,10 +162,10 @@ def choose_groups(
 def choose_max_shares(
     ensemble: Ensemble, groups: Sequence[tuple[int, ...]], max_share: MaxShare | None
 ) -> tuple[Limit | None, ...]:
-    """Return the largest share that each group may have.
+    """Return the maximum share of each group.
 
-    One number is for all; ``"age=0.01,sex=0"`` is per feature; ``"0.05,age=0.01"`` is both. The
-    features of a group are joined by ``+``.
+    One number applies to all groups; ``"age=0.01,sex=0"`` is per feature; ``"0.05,age=0.01"`` is
+    both. The features of a group are joined by ``+``.
     """
     if max_share is None:
         return (None,) * len(groups)
@@ -182,7 +182,7 @@ def choose_max_shares(
 
 
 def named_limits(ensemble: Ensemble, max_share: MaxShare | None) -> dict[tuple[int, ...], Limit]:
-    """Return the groups that a maximum share names, with theirs."""
+    """Return the groups named in a maximum share, each with its own maximum."""
     limits: dict[tuple[int, ...], Limit] = {}
     for name, share in _split_max_share(max_share)[1].items() if max_share is not None else ():
         group = _limited_group(ensemble, name)
@@ -210,7 +210,7 @@ def _limited_group(ensemble: Ensemble, name: str | int | Sequence[str | int]) ->
 
 
 def as_list(value: object) -> list[object]:
-    """Return a list of one or several values; each text may list several with commas."""
+    """Return one or several values as a list; each text may list several with commas."""
     values = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
     found: list[object] = []
     for each in values:
@@ -222,7 +222,7 @@ def as_list(value: object) -> list[object]:
 
 
 def margin_is_probability(ensemble: Ensemble) -> bool:
-    """Tell whether the margin is a probability already: scikit-learn's trees and forests vote."""
+    """Return whether the margin is a probability, as the votes of scikit-learn's trees are."""
     return ensemble.task == "binary" and ensemble.probability == "margin"
 
 
@@ -260,7 +260,7 @@ def _split_max_share(max_share: MaxShare) -> tuple[Limit | None, dict[Any, Limit
 
 
 def _share_for_all(text: str, others_are_named: bool) -> Limit:
-    """Return a share without a name; where others have one, it may be half a group."""
+    """Return a share without a name; if others have names, it may be a mistyped group."""
     try:
         return Limit.share(text, MAX_SHARE)
     except QueryError:

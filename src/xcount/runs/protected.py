@@ -1,4 +1,4 @@
-"""Which features laws against discrimination speak of, by the words in their names."""
+"""Legally protected features, recognised by the words in their names."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ PROTECTED = frozenset(
         *("age", "disability", "disabled", "religion", "religious"),
     }
 )
-"""Words in the names of features that laws against discrimination speak of."""
+"""Words in the names of features that anti-discrimination laws protect."""
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def is_protected(feature: str) -> bool:
-    """Tell whether a feature's name has a word that laws against discrimination speak of.
+    """Return whether a feature's name has a word for a legally protected attribute.
 
     Example:
         >>> [is_protected(name) for name in ("SEX", "marital_status", "applicantAge", "mileage")]

@@ -17,8 +17,8 @@ class Ranked(Shown):
     """A group of features in the ranking.
 
     ``score`` is the mean of its judged shares over all panels; the largest comes first. If only
-    bounds of a share are known, its low bound takes its place in that order, and ``score`` has no
-    value; of equals, the one with the larger high bounds comes first.
+    bounds on a share are known, groups are ordered by its low bound, and ``score`` has no value.
+    Ties are broken by the larger high bounds.
     """
 
     rank: Annotated[int, Json("1 for the most sensitive.", {"minimum": 1})]

@@ -1,4 +1,4 @@
-"""One count of a run: a question to a model, ready to be counted here or elsewhere."""
+"""One count of a run: a question to a model, ready to be counted in this process or another."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from xcount.problem.problem import Problem
 from xcount.question.query import Query
 
 MAX_SHARED_REGIONS = 10 * MAX_VISITED_REGIONS
-"""Grids up to this size may be visited; questions about larger ones have nothing to share."""
+"""Largest grid that may be visited; questions about larger ones cannot share a visit."""
 MAX_PROFILE_MASKS = 2000
 MAX_PROFILE_MASKS_FAR = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a model, and how it is to be counted.
+    """A question to a model, and how to count it.
 
     Attributes:
         query: the question itself.
         settings: accuracy, seed, limits of this count.
         method: how to count.
-        weighing: the measures to take along with the count, if any.
-        n_witnesses: how many examples to add, where they can be drawn.
-        known: the count itself, where a journal has it and only what goes with it is missing.
-        explain: what an explanation is to serve, this question among it; None for none.
+        weighing: the measures to find along with the count, if any.
+        n_witnesses: how many examples to add, if they can be drawn.
+        known: the count, if a journal has it and only examples or the explanation are missing.
+        explain: the questions to explain, including this one; None for no explanation.
     """
 
     query: Query
@@ -54,11 +54,11 @@ class Question:
 
     @property
     def family(self) -> tuple[object, ...]:
-        """What questions to one model that may share a visit of all regions have in common."""
+        """Key shared by the questions to one model that one visit of all regions can answer."""
         return (self.query.sensitive, self.query.distance, self.query.precision)
 
     def limits(self) -> dict[str, float | int | None]:
-        """Return what stops a count before it is done; a rerun with more room may do better."""
+        """Return the limits that may stop a count early; a rerun with larger ones may do better."""
         settings = self.settings
         return {"timeout_seconds": settings.timeout_seconds, "memory_bytes": settings.memory_bytes}
 
@@ -76,9 +76,9 @@ class Question:
             base: a problem of the same model and grid.
             jobs: threads; 0 for all cores.
             on_progress: called a few times a second.
-            engine: who does the work.
-            companions: questions that may share a visit of all regions with this one, itself
-                included; those that follow it must be counted later.
+            engine: does the work.
+            companions: questions that may share a visit of all regions with this one, including
+                itself; those that follow it must be counted later.
         """
         problem = Problem(base.ensemble, base.grid, self.query)
         settings = replace(
@@ -97,7 +97,7 @@ class Question:
         try:
             data = None if self.weighing is None else self.weighing.rows
             found = tuple(drawn_witnesses(problem, self.n_witnesses, left, data))
-        except BudgetError:  # there is no way to draw them, and nobody need try again
+        except BudgetError:  # they cannot be drawn; a rerun need not try again
             found = ()
         except KeyboardInterrupt:  # the count itself is done
             return result
@@ -113,7 +113,7 @@ class Question:
 
     @property
     def _most_masks(self) -> int:
-        """A profile counts every pair of masks: many at a large distance."""
+        """The most masks for a profile, which counts every pair of masks within the distance."""
         return MAX_PROFILE_MASKS if self.query.distance == 1 else MAX_PROFILE_MASKS_FAR
 
 
@@ -138,9 +138,9 @@ class Task:
 
     @cached_property
     def key(self) -> str:
-        """What the count depends on, hashed: model, grid, question, accuracy, seed.
+        """A hash of the inputs of the count: model, grid, question, accuracy, seed.
 
-        Neither limits, nor what its share is judged by, nor how many examples go with it.
+        Limits, the judged measure and the number of examples are not part of it.
         """
         asked, query = self.question, self.question.query
         settings = asked.settings
@@ -157,7 +157,7 @@ class Task:
 
     @property
     def family(self) -> tuple[object, ...]:
-        """What questions that may share a visit of all regions have in common."""
+        """Key shared by the tasks that one visit of all regions can answer."""
         is_small = self.base.grid.n_regions <= MAX_SHARED_REGIONS
         return (id(self.base), *self.question.family) if is_small else (id(self),)
 
@@ -172,7 +172,7 @@ class Task:
 
 
 def families(keys: Iterable[tuple[object, ...]]) -> list[list[int]]:
-    """Return the numbers of equal keys together, in the order of the first of each.
+    """Return the indices of equal keys grouped together, in the order of first appearance.
 
     Example:
         >>> families([("age",), ("sex",), ("age",)])

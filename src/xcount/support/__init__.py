@@ -1,1 +1,1 @@
-"""Text and numbers of any size, and what the process holds: used by every room."""
+"""Helpers for all packages: numbers as text, options, records, intervals, process memory."""

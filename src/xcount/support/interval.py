@@ -1,4 +1,4 @@
-"""A number with the bounds between which it lies, and how sure they are."""
+"""An unknown number with its bounds, their confidence, and an estimate."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Interval:
         low: the smallest number that x can be.
         high: the largest number that x can be; infinite without an upper bound.
         confidence: the bounds hold with at least this probability, 1 if they are guaranteed; None
-            if the record that holds the interval states it for several intervals together.
-        left_out: how many things could not be placed, and are in none of the numbers.
+            if the enclosing record states it for several intervals together.
+        left_out: how many items were left out of all these numbers because they have no place.
 
     Example:
         >>> Interval(0.25, 0.2, 0.3, 0.9).exact, Interval.exactly(Fraction(2, 9)).exact
@@ -45,7 +45,7 @@ class Interval:
 
     @classmethod
     def unknown_share(cls) -> Interval:
-        """Return the interval of a share of which nothing is known."""
+        """Return the interval of an unknown share: from 0 to 1."""
         return cls(None, 0, 1, 1.0)
 
     @property
@@ -55,12 +55,12 @@ class Interval:
 
     @property
     def sureness(self) -> float:
-        """The probability of the bounds, where it is their own; else 1."""
+        """The confidence of the bounds if the interval has its own; else 1."""
         return 1.0 if self.confidence is None else self.confidence
 
     @property
     def is_sampled(self) -> bool:
-        """Whether the bounds may be wrong, as those of samples are."""
+        """Whether the bounds come from samples, and so may be wrong."""
         return self.sureness < 1
 
     @property
@@ -108,7 +108,7 @@ def mean(values: Iterable[Number]) -> float:
 def interval_fields(
     value: str, description: str, limits: Schema, *, may_be_none: bool = False
 ) -> Spread:
-    """Return the JSON of an interval, beside the other fields of its record.
+    """Return the JSON form of an interval whose fields stand among those of its record.
 
     Args:
         value: the JSON name of the estimate; the bounds are ``low`` and ``high``.
@@ -134,7 +134,7 @@ def interval_fields(
 
 
 def mean_fields(name: str, whose: str) -> Spread:
-    """Return the JSON of a mean share: ``name``, ``name_low`` and ``name_high``."""
+    """Return the JSON form of a mean share: ``name``, ``name_low`` and ``name_high``."""
     low, high = f"{name}_low", f"{name}_high"
     limits = {"minimum": 0, "maximum": 1}
     said = {
@@ -152,5 +152,5 @@ def mean_fields(name: str, whose: str) -> Spread:
 
 
 def _plain(number: Number | None) -> int | float | None:
-    """Return a number as JSON has it."""
+    """Return a number as it is written in JSON."""
     return float(number) if isinstance(number, Fraction) else number

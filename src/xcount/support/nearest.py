@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, names: Iterable[str], cutoff: float = 0.5) -> str | None:
-    """Return the name that is most like a word, in capitals or not; None if none is alike.
+    """Return the name most similar to a word, ignoring case; None if none is similar.
 
     Example:
         >>> nearest("femal", ["Female", "Male"])

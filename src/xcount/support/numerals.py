@@ -1,4 +1,4 @@
-"""Numbers as text: integers of any size, floats told apart, JSON."""
+"""Numbers as text: integers of any size, floats with enough digits to differ, JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def scientific_text(count: int) -> str:
 
 
 def digits_apart(values: Sequence[float]) -> tuple[int, ...]:
-    """Return how many digits tell each of some ascending numbers from its neighbours.
+    """Return how many digits distinguish each of some ascending numbers from its neighbours.
 
     Example:
         >>> digits_apart([0.5, 1000000.25, 1000000.5])
@@ -71,7 +71,7 @@ _digits_lock = threading.Lock()
 
 @contextlib.contextmanager
 def _any_number_of_digits() -> Iterator[None]:
-    """Lift Python's limit on the digits of an int: counts have as many as they need."""
+    """Lift Python's limit on the digits of an int: counts may have any number of them."""
     with _digits_lock:
         limit = sys.get_int_max_str_digits()
         sys.set_int_max_str_digits(0)

@@ -32,17 +32,17 @@ _LINE = 96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """What an option means, and how the command line spells it.
+    """The meaning of an option, and its form on the command line.
 
     Attributes:
         help: its meaning, for the command line.
         python: its meaning in Python; the same unless given.
         flag: its name on the command line; None for an option of Python only.
-        metavar: what stands for its value in a help text.
+        metavar: the placeholder for its value in a help text.
         choices: its values, if they are few.
         least: its smallest value, if it is a whole number.
         most: its largest value, if it is a whole number.
-        shown_default: its default in a help text, if that is not its value.
+        shown_default: the text for its default in a help text, if not the value itself.
         repeated: whether the command line may repeat it: as a list of values, or as one text with
             commas.
         is_required: whether a command needs it.
@@ -72,12 +72,12 @@ def option(help: str, python: str = "", **more: Any) -> dict[str, Option]:
 
 
 def python_option(meaning: str) -> dict[str, Option]:
-    """Return the metadata of a field that is an argument in Python, and no option of commands."""
+    """Return the metadata of a field that is an argument in Python but no command-line option."""
     return {_OPTION: Option(help=meaning, python=meaning, flag=None)}
 
 
 def options_of(cls: Any) -> list[tuple[Field[Any], Option]]:
-    """Return the fields of a class of options, each with what it means."""
+    """Return the fields of a class of options, each with its :class:`Option`."""
     return [(each, each.metadata[_OPTION]) for each in fields(cls)]
 
 
@@ -86,10 +86,10 @@ def takes(
 ) -> Callable[
     [Callable[[Model, Options], Result]], Callable[Concatenate[Model, Arguments], Result]
 ]:
-    """Return a decorator of a function of a model and options, to be called with keywords.
+    """Return a decorator that lets a function of a model and options be called with keywords.
 
-    The function's signature and docstring list the options. A notebook shows the progress of a
-    function whose options have ``on_progress``, unless that is given.
+    The function's signature and docstring list the options. If they include ``on_progress`` and
+    the caller does not pass it, a notebook shows the progress.
     """
 
     def decorate(
@@ -117,7 +117,7 @@ def takes(
 
 @contextmanager
 def _shown(function: str, options: Options) -> Iterator[Options]:
-    """Yield options whose progress a notebook shows, unless the caller shows it."""
+    """Yield the options; in a notebook, show progress unless the caller does."""
     show: object = getattr(options, "on_progress", None)
     if show is not None and not callable(show):
         message = (
@@ -134,7 +134,7 @@ def _shown(function: str, options: Options) -> Iterator[Options]:
 
 
 def _check_names(function: str, given: Iterable[str], known: Sequence[str]) -> None:
-    """Refuse an argument that a function does not have, and suggest the closest one."""
+    """Reject an argument that a function does not have, and suggest the closest one."""
     for name in given:
         if name not in known:
             near = nearest(name, known, cutoff=0.7)
@@ -169,7 +169,7 @@ def _documented(docstring: str, options: Any) -> str:
 
 
 def _in_a_notebook() -> bool:
-    """Tell whether a Jupyter kernel runs this; a script or a plain shell is none."""
+    """Return whether this runs in a Jupyter kernel, rather than a script or a plain shell."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return hasattr(shell, "kernel")

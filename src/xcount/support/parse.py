@@ -1,4 +1,4 @@
-"""Parse numbers, shares, durations and sizes as people write them, alike in all interfaces.
+"""Parse numbers, shares, durations and sizes as people write them, the same in all interfaces.
 
 The command line and the Python functions read values with these, so that ``5%``, ``0.05`` and
 ``1/20`` are one share in both, and ``60s`` and ``60`` one time.
@@ -38,12 +38,12 @@ _NUMBER_AND_UNIT = r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z]*)\s*"
 
 
 def exact_number(value: object) -> Fraction:
-    """Return what ``0.05``, ``"5%"``, ``"1/20"``, a Fraction or a Decimal says, exactly.
+    """Return the exact value of ``0.05``, ``"5%"``, ``"1/20"``, a Fraction or a Decimal.
 
-    A float is the decimal that it is printed as.
+    A float stands for the decimal that Python prints for it.
 
     Raises:
-        ValueError: it is no finite number, or one beyond ten to the power of 400.
+        ValueError: the value is not a finite number, or is beyond ten to the power of 400.
 
     Example:
         >>> len({exact_number(value) for value in (0.05, "0.05", "5%", "1/20")})
@@ -63,7 +63,7 @@ def exact_number(value: object) -> Fraction:
 
 
 def _decimal(text: str) -> Fraction:
-    """Return a decimal's exact value; refuse one that would fill the memory, as 1e999999999."""
+    """Return a decimal's exact value; reject one that would fill the memory, e.g. 1e999999999."""
     from decimal import Decimal, InvalidOperation
     from fractions import Fraction
 
@@ -77,7 +77,7 @@ def _decimal(text: str) -> Fraction:
 
 
 def open_share(value: object, what: str) -> float:
-    """Return a number that lies strictly between 0 and 1, however it is spelled.
+    """Return a number strictly between 0 and 1, in whichever notation it is given.
 
     Example:
         >>> open_share("5%", "epsilon"), open_share(0.05, "epsilon")
@@ -93,14 +93,14 @@ def open_share(value: object, what: str) -> float:
 
 
 def whole_number(value: object, what: str, most: int | None = None) -> int:
-    """Return a whole number that is not negative; numpy's are as good as Python's.
+    """Return a non-negative whole number, given as a Python or numpy integer.
 
     Example:
         >>> whole_number(3, "seed")
         3
     """
     try:
-        number = operator.index(value)  # type: ignore[arg-type]  # what is none is refused
+        number = operator.index(value)  # type: ignore[arg-type]  # anything else is rejected
     except TypeError:
         number = -1
     if number < 0 or isinstance(value, bool):
@@ -135,7 +135,7 @@ def n_bytes(value: object, option: str = "") -> int:
 
 
 def _scaled(value: object, units: Mapping[str, float], expected: str, option: str) -> float:
-    """Return a number with its unit; no time at all is only said by a bare number."""
+    """Return a number times its unit; zero must be a bare number."""
     refused = f"{f'{option} ' if option else ''}{str(value)!r} is not {expected}"
     if isinstance(value, int | float) and not isinstance(value, bool):
         if 0 <= value < math.inf:

@@ -1,4 +1,4 @@
-"""The process: what memory it holds, now and at its peak, and whether signals may end it."""
+"""The process: its memory, now and at its peak, and whether signals may end it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _ENDS: set[signal.Signals] = set()
 
 
 def become_command() -> None:
-    """Say that this process runs one command and nothing else: it may end when it is told to."""
+    """Declare that this process only runs one command, so signals may end it."""
     _ENDS.update((signal.SIGINT, signal.SIGTERM))
 
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end a command at once, where they would be exceptions.
+    """Let Ctrl-C and SIGTERM end a command at once, rather than raise exceptions.
 
-    Native code that reads a large file runs for seconds before an exception is heard. Nothing is
-    lost while a model or a table is read.
+    Native code that reads a large file runs for seconds before Python raises an exception. While a
+    model or a table is read, there is nothing to lose.
     """
     is_main = threading.current_thread() is threading.main_thread()
     numbers = _ENDS if is_main else ()  # only the main thread sets handlers
@@ -44,10 +44,10 @@ def peak_memory_bytes() -> int:
 
 
 def held_memory_bytes() -> int:
-    """Return the memory that the process holds now, not its peak: earlier counts are over."""
+    """Return the memory that the process holds now; the peak would include earlier counts."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             pages = int(file.read().split()[1])
     except (OSError, ValueError, IndexError):
-        return peak_memory_bytes()  # systems without /proc only tell the peak
+        return peak_memory_bytes()  # systems without /proc only report the peak
     return pages * resource.getpagesize()

@@ -1,4 +1,4 @@
-"""Whether JSON that was read is a record: what is missing in it, or of another kind."""
+"""Check that JSON data fits a record: report what is missing or has the wrong type."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 
 
 def misfit(data: object, cls: type, where: str = "") -> str | None:
-    """Return what in JSON data is missing, or of another kind than a record's schema says.
+    """Return what is missing in JSON data, or does not fit a record's schema; None if it fits.
 
-    Fields that the schema does not know may be there, and properties may be missing: neither is
-    read.
+    Unknown fields may be present and properties may be missing: neither is read.
 
     Example:
         >>> from xcount.question.cell import CellRange

@@ -1,13 +1,13 @@
-"""Records: dataclasses whose fields say once what they are, for all who write or read them.
+"""Records: dataclasses whose fields are declared once, for all formats.
 
-A field's annotation holds its type, and in a :class:`Json` what it means::
+A field's annotation holds its type, and its meaning in a :class:`Json`::
 
     low: Annotated[int, Json("At least so many regions.", {"minimum": 0})]
 
-That one list of fields is what JSON (:func:`to_dict`, :func:`from_dict`), its schema
-(:func:`schema_of`), the check of what was read (:mod:`xcount.support.record_check`) and the columns
-of a CSV file (:func:`columns_of`) are made from. A property that is :func:`written` is in JSON,
-too, and never read: it follows from the rest. Fields without a :class:`Json` are not in JSON.
+From this one list of fields follow JSON (:func:`to_dict`, :func:`from_dict`), its schema
+(:func:`schema_of`), the check of JSON data (:mod:`xcount.support.record_check`) and the columns of
+a CSV file (:func:`columns_of`). A property that is :func:`written` is in JSON, too, but never read:
+it follows from the rest. Fields without a :class:`Json` are not in JSON.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Getter = TypeVar("Getter", bound=Callable[[Any], Any])
 RECORDS: dict[str, type] = {}
 """The records by their names in the schema."""
 OBJECTS: dict[str, Schema] = {}
-"""The schemas of further objects, which no class is made for, by their names."""
+"""The schemas of other objects, which have no class, by their names."""
 FIRST = ""
-"""Before all fields."""
+"""Position before all fields."""
 _ABOUT: dict[type, tuple[str, str]] = {}
 _WRITTEN: dict[Callable[[Any], Any], Json] = {}
 _FIELDS: dict[type, tuple[RecordField, ...]] = {}
@@ -36,7 +36,7 @@ _FIELDS: dict[type, tuple[RecordField, ...]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a value is written in JSON: its schema, and the way there and back."""
+    """How a value is written in JSON: its schema, and the conversions to and from JSON."""
 
     schema: Schema
     write: Callable[[Any], Any] = lambda value: value
@@ -45,14 +45,14 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A value that is several JSON fields beside each other, among those of its record.
+    """A value written as several JSON fields among those of its record.
 
     Attributes:
-        properties: the schema of each.
-        write: returns them.
-        read: makes the value of all fields of a record.
-        required: those that are always there.
-        either: groups of which one is there and no field of another.
+        properties: the schema of each field.
+        write: returns the fields.
+        read: makes the value from all fields of a record.
+        required: fields that are always present.
+        either: groups of fields, of which exactly one is present.
     """
 
     properties: Mapping[str, Schema]
@@ -63,12 +63,12 @@ class Spread:
 
     @classmethod
     def nowhere(cls, read: Callable[[Mapping[str, Any]], Any]) -> Spread:
-        """Return the form of a value that other fields hold already."""
+        """Return the form of a value that is read from other fields and not written."""
         return cls({}, lambda value: {}, read)
 
     @property
     def alternatives(self) -> list[Schema]:
-        """What JSON Schema says of the groups."""
+        """The groups as JSON Schema."""
         every = {name for group in self.either for name in group}
         return [
             {"required": list(group), "properties": dict.fromkeys(sorted(every - {*group}), False)}
@@ -78,19 +78,19 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Json:
-    """What a field is in JSON, beyond its type.
+    """The JSON side of a field, beyond its type.
 
     Attributes:
-        description: what it means, in a sentence.
+        description: its meaning, in a sentence.
         more: further keywords of JSON Schema.
-        name: in JSON, where it is not the field's own.
-        form: how it is written, where its type does not say.
-        after: of a property: the field that it stands behind, or :data:`FIRST`.
-        is_optional: whether it is left out where it has its default.
-        column: its name in CSV files; None if it is not there.
-        cell: what stands in its column, where that is not its JSON.
-        inside: the JSON name of the field among whose own fields it stands, if it is not beside
-            the others; that field comes before it.
+        name: its name in JSON, if not the field's own.
+        form: how it is written, if its type does not determine that.
+        after: for a property: the field that it follows, or :data:`FIRST`.
+        is_optional: whether it is left out if it has its default.
+        column: its name in CSV files; None if it has no column.
+        cell: the content of its column, if not its JSON.
+        inside: the JSON name of an earlier field, an object, in which it is nested; None if it is
+            not nested.
     """
 
     description: str
@@ -106,7 +106,7 @@ class Json:
 
 @dataclass(frozen=True, slots=True)
 class RecordField:
-    """A field of a record: its attribute in Python, and what it is in JSON."""
+    """A field of a record: its attribute in Python, and its JSON side."""
 
     attribute: str
     json: Json
@@ -119,7 +119,7 @@ class RecordField:
         return self.json.name or self.attribute
 
     def cell_of(self, record: object) -> Any:
-        """Return what stands in the field's column."""
+        """Return the content of the field's column."""
         value = getattr(record, self.attribute)
         if self.json.cell is not None:
             return self.json.cell(value)
@@ -127,7 +127,7 @@ class RecordField:
 
 
 def record(name: str, description: str) -> Callable[[type[Record]], type[Record]]:
-    """Return a decorator of a dataclass that is an object of the schema, under a name."""
+    """Return a decorator that makes a dataclass a named object of the schema."""
 
     def decorate(cls: type[Record]) -> type[Record]:
         RECORDS[name] = cls
@@ -138,7 +138,7 @@ def record(name: str, description: str) -> Callable[[type[Record]], type[Record]
 
 
 def written(json: Json) -> Callable[[Getter], Getter]:
-    """Return a decorator of a property's getter that puts the property into JSON."""
+    """Return a decorator for a property's getter that puts the property into JSON."""
 
     def decorate(getter: Getter) -> Getter:
         _WRITTEN[getter] = json
@@ -148,7 +148,7 @@ def written(json: Json) -> Callable[[Getter], Getter]:
 
 
 def fields_of(cls: type) -> tuple[RecordField, ...]:
-    """Return the fields in order, derived ones behind the field they name."""
+    """Return the fields in order, each property after the field it names."""
     if cls not in _FIELDS:
         _FIELDS[cls] = _fields(cls)
     return _FIELDS[cls]
@@ -191,7 +191,7 @@ def to_dict(value: Any) -> dict[str, Any]:
 
 
 def from_dict(cls: type[Record], data: Mapping[str, Any]) -> Record:
-    """Read back what :func:`to_dict` wrote; what is left out has its default."""
+    """Read back what :func:`to_dict` wrote; missing fields have their defaults."""
     read: dict[str, Any] = {}
     for each in fields_of(cls):
         around = data if each.json.inside is None else data[each.json.inside]
@@ -205,7 +205,7 @@ def from_dict(cls: type[Record], data: Mapping[str, Any]) -> Record:
 
 
 def _own_part(cls: type, each: RecordField, data: Any) -> Any:
-    """Return a field's JSON without the fields that stand inside it and are the record's own."""
+    """Return a field's JSON without the record's own fields nested in it."""
     inside = {other.name for other in fields_of(cls) if other.json.inside == each.name}
     return {k: v for k, v in data.items() if k not in inside} if inside else data
 
@@ -219,7 +219,7 @@ def columns_of(cls: type) -> tuple[RecordField, ...]:
 
 
 def schema_of(cls: type) -> dict[str, Any]:
-    """Return the JSON Schema of a record: every field is there unless it is optional."""
+    """Return the JSON Schema of a record: every field is required unless it is optional."""
     properties: dict[str, Any] = {}
     required: list[str] = []
     more: dict[str, Any] = {}
@@ -262,7 +262,7 @@ def reference(name: str) -> Schema:
 
 
 def whole_or(word: str, least: int) -> Form:
-    """Return the form of a whole number, or None, which is a word in JSON."""
+    """Return the form of a whole number or None, which JSON writes as a word."""
     return Form(
         {"anyOf": [{"type": "integer", "minimum": least}, {"const": word}]},
         lambda value: word if value is None else value,
@@ -271,7 +271,7 @@ def whole_or(word: str, least: int) -> Form:
 
 
 def _annotated(hint: Any) -> Iterator[tuple[Any, Json]]:
-    """Yield the type and what is said about it, if anything is."""
+    """Yield the annotated type and its :class:`Json`, if it has one."""
     if get_origin(hint) is Annotated:
         kind, *extras = get_args(hint)
         yield from ((kind, extra) for extra in extras if isinstance(extra, Json))
@@ -320,7 +320,7 @@ def or_none(form: Form) -> Form:
 
 
 def _tuple_form(inside: tuple[Any, ...]) -> Form:
-    """Return the form of a tuple: of any length (``...``), or of a fixed one of equal types."""
+    """Return the form of a tuple: of any length (``...``), or of a fixed number of equal types."""
     is_fixed = inside[-1] is not ...
     sizes = {"minItems": len(inside), "maxItems": len(inside)} if is_fixed else {}
     return list_form(_form(inside[0]), sizes)

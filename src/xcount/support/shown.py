@@ -1,4 +1,4 @@
-"""What every result can do: a card in a notebook, a line at a prompt, a table, a picture."""
+"""Display of results: a card in a notebook, a line at a prompt, a table, a plot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Shown:
-    """A result that shows itself; how is the report's business."""
+    """Base class of results that can be displayed; :mod:`xcount.report` renders them."""
 
     __slots__ = ()
 
@@ -33,7 +33,7 @@ class Shown:
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """Draw the result and return the figure of matplotlib; needs the extra ``plots``.
 
-        With a path, it is saved there as well: a .png, .svg or .pdf file.
+        With a path, the figure is saved there as well: a .png, .svg or .pdf file.
         """
         from xcount.report.plots import plot_of
 

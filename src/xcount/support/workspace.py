@@ -13,9 +13,9 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, eq=False)
 class Slot(Generic[Key, Value]):
-    """A kind of derived value: who keeps it declares the types of its keys and its values.
+    """A kind of derived value; it declares the types of the keys and the values.
 
-    Two slots are never the same one, whatever their names.
+    Slots are distinct even if their names are equal.
     """
 
     name: str
@@ -31,9 +31,9 @@ class _Entry:
 
 
 class Workspace:
-    """Derived values by slot and key; it travels to other processes empty.
+    """Derived values by slot and key; a copy sent to another process is empty.
 
-    A key that names an object must hold the object, not its id: an id may be given to another
+    A key that refers to an object must hold the object, not its id: an id may be reused for another
     object.
 
     Example:
@@ -52,7 +52,7 @@ class Workspace:
         return any(entry.is_known for entry in self._entries.values())
 
     def once(self, slot: Slot[Key, Value], key: Key, compute: Callable[[], Value]) -> Value:
-        """Return the value, computing it if nobody has; other threads wait for it."""
+        """Return the value; the first thread to ask computes it, and others wait for it."""
         entry = self._entries.setdefault((slot, key), _Entry())
         with entry.lock:
             if not entry.is_known:
