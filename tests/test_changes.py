@@ -378,7 +378,7 @@ def test_what_means_nothing_is_refused() -> None:
         (
             replace(several, probability="unknown"),
             {"flip": True, "from_probability": "0.7"},
-            "not known",
+            "in an unknown way",
         ),
         (several, {"probability_gap": "0.1"}, "--class"),
     ]
