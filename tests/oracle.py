@@ -147,7 +147,7 @@ def changed(
     cutoff: Fraction = Fraction(0),
     from_probability: Fraction | None = None,
     direction: str = "any",
-    output: int = 0,
+    class_: int = 0,
 ) -> bool:
     """Tell whether a region with these sums changes to a neighbour with those."""
     if flip and len(before) > 1:
@@ -172,23 +172,23 @@ def changed(
         wanted = {"any": (True, False), "up": (True,), "down": (False,)}[direction]
         return start != end and end in wanted
     if probability_gap is not None:
-        low, high = (probability(ensemble, sums, output) for sums in (before, after))
+        low, high = (probability(ensemble, sums, class_) for sums in (before, after))
         limit = probability_gap
         if ensemble.probability == "sigmoid" and limit == 0:  # it never stands still
-            low, high = before[output], after[output]
+            low, high = before[class_], after[class_]
         elif ensemble.probability != "margin" and abs(abs(high - low) - limit) < _DOUBT:
             assert limit == 0 or ensemble.probability == "sigmoid"
             # A tie, or one but for exp(-1e30) or 5e-324: no sigmoid is 0 or 1, so it falls short of
             # 1, and of 0.5 unless the smaller margin moves it beyond.
-            least, most = sorted((before[output], after[output]))
+            least, most = sorted((before[class_], after[class_]))
             small = most if abs(most) < abs(least) else -least
             if limit != Fraction(1, 2) or small <= 0:
                 return False
             far = (limit + 1, Fraction(0))
-            high, low = far if after[output] > before[output] else far[::-1]
+            high, low = far if after[class_] > before[class_] else far[::-1]
     else:
         assert gap is not None
-        low, high, limit = before[output], after[output], gap
+        low, high, limit = before[class_], after[class_], gap
     rises, falls = high - low > limit, low - high > limit
     return {"any": rises or falls, "up": rises, "down": falls}[direction]
 

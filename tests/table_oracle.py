@@ -109,7 +109,7 @@ def _changed(
     cutoff: Fraction = Fraction(0),
     from_probability: Fraction | None = None,
     direction: str = "any",
-    output: int = 0,
+    class_: int = 0,
 ) -> Flags:
     """Tell where a change from these sums to those counts (see :func:`oracle.changed`)."""
     if flip and before.n_outputs > 1:
@@ -121,12 +121,12 @@ def _changed(
         found = {"any": start != end, "up": ~start & end, "down": start & ~end}[direction]
         own = np.where(start, before.probabilities[0], 1 - before.probabilities[0])
     elif probability_gap is not None:
-        rise = after.probabilities[output] - before.probabilities[output]
+        rise = after.probabilities[class_] - before.probabilities[class_]
         rises, falls = _surely(rise, probability_gap), _surely(-rise, probability_gap)
         return {"any": rises | falls, "up": rises, "down": falls}[direction]
     else:
         assert gap is not None
-        difference = after.units[output] - before.units[output]
+        difference = after.units[class_] - before.units[class_]
         rises, falls = before.above(difference, gap), before.above(-difference, gap)
         return {"any": rises | falls, "up": rises, "down": falls}[direction]
     return found if from_probability is None else found & _surely(own, from_probability)

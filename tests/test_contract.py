@@ -130,8 +130,7 @@ class Asked:
 def exact_words(change: str) -> dict[str, Any]:
     """Return the change as the oracles take it, with fractions."""
     numbers = ("gap", "probability_gap", "cutoff", "from_probability")
-    words = {name: Fraction(v) if name in numbers else v for name, v in CHANGES[change].items()}
-    return {"output" if name == "class_" else name: value for name, value in words.items()}
+    return {name: Fraction(v) if name in numbers else v for name, v in CHANGES[change].items()}
 
 
 def problem_of(ensemble: Ensemble, change: str, **words: Any) -> Problem:
