@@ -1,4 +1,4 @@
-"""The counters, by name. Each turns a problem into a tally; none is imported before it is used."""
+"""The counters by name. Each turns a problem into a tally, and is imported on first use."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GAPS_ONLY = tuple(name for name, home in _COUNTERS.items() if ".baselines." in h
 
 
 def counter(method: str, problem: Problem | None = None) -> Counter:
-    """Return the counter of that name; refuse one that does not count the problem's change."""
+    """Return the counter of that name; reject one that cannot count the problem's change."""
     if method not in METHODS:
         raise QueryError(f"unknown method {method!r}; methods are {', '.join(METHODS)}")
     if problem is not None and method in GAPS_ONLY and not problem.query.change.in_paper:

@@ -1,8 +1,8 @@
-"""The default method: whatever has the answer first, exact counting, a visit, or sampling.
+"""The default method: exact counting, a visit or sampling, whichever has the answer first.
 
-Here are the decisions before any work: what is visited at once, and what is sampled at once. How
-exact counting and sampling take turns is in :mod:`xcount.counters.sampling.policy`. A map of all
-decisions is in ``docs/auto.md``.
+This module makes the decisions before any work: whether to visit at once, and whether to sample at
+once. :mod:`xcount.counters.sampling.policy` lets exact counting and sampling take turns.
+``docs/auto.md`` has a map of all decisions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _sampled(problem: Problem, settings: Settings) -> Tally:
 
 
 class _Count(Scheduler[Tally]):
-    """Exact counting, and estimates of what it leaves open, in turns."""
+    """Exact counting and estimates of the undecided part, in turns."""
 
     def __init__(self, problem: Problem, settings: Settings, visit_seconds: float) -> None:
         run, spent = ExactRun(problem, settings.within(0.5)), pair_scan_seconds(problem)
@@ -75,7 +75,7 @@ class _Count(Scheduler[Tally]):
         return None if tally is None else within(tally, self._counted)
 
     def _found(self) -> Tally:
-        """Return the tally of exact counting alone, or with the bounds of estimates."""
+        """Return the tally of exact counting, narrowed by the bounds of estimates, if any."""
         reason, details = self._reason(), self._details()
         if (sampled := self._sampled()) is not None:
             return sampled.tally("auto", reason, details)

@@ -1,11 +1,11 @@
-"""Flips between several classes: which class follows which, and by how much its lead changes.
+"""Flips between several classes: which class replaces which, and the change of its lead.
 
 A decision flips *up* to a later class and *down* to an earlier one. With p the outputs of the
 classes (their probabilities, or their margins), c the class before and c' the one after::
 
     size = ((p'[c'] - p'[c]) - (p[c'] - p[c])) / 2
 
-half of the change of the lead of c' over c, which is never below 0. Of two classes whose
+half of the change of the lead of c' over c, which is never below 0. For two classes whose
 probabilities add up to 1, it is the change of the probability.
 """
 
@@ -38,13 +38,13 @@ from xcount.question.probability import Link, Votes
 
 @dataclass(frozen=True, eq=False)
 class ClassOutputs:
-    """What the classes have at all masks, for some combinations of the other cells.
+    """The outputs of the classes at all masks, for some combinations of the other cells.
 
     Attributes:
         scaled: the margins, shape (n_rows, n_masks, n_classes), as the link takes them.
-        link: what makes the outputs of them.
-        decided: the classes that win, exactly, shape (n_rows, n_masks).
-        starts: from which of them a flip counts, being sure enough; None for all.
+        link: turns margins into outputs.
+        decided: the classes that win, decided exactly, shape (n_rows, n_masks).
+        starts: which decisions are sure enough for a flip from them to count; None for all.
     """
 
     scaled: NDArray[np.float64]
@@ -64,7 +64,7 @@ class ClassOutputs:
 
     @cached_property
     def highest(self) -> Flags:
-        """Which class wins in which mask; none where the same one wins in all of them."""
+        """Which class wins in which mask; none if the same class wins in all masks."""
         is_same = (self.decided == self.decided[:, :1]).all(axis=1)
         wins: Flags = self.decided[..., np.newaxis] == np.arange(self.scaled.shape[2])
         wins &= ~is_same[:, np.newaxis, np.newaxis]
@@ -94,29 +94,29 @@ class ClassSwingRows:
 
     @cached_property
     def most(self) -> float:
-        """No change is larger."""
+        """Upper bound on every change."""
         if not isinstance(self._link, Votes):
             return 1.0
         return float(2 * self._margins.bound / self._margins.scale)
 
     @property
     def doubt(self) -> float:
-        """Numbers other than 0 are less than this off."""
+        """Bound on the error of numbers other than 0."""
         return math.ldexp(self.most, -48) if isinstance(self._link, Votes) else 2 * DOUBT
 
     @property
     def n_trees(self) -> int:
-        """How many trees are walked through for a row."""
+        """The number of trees walked for a row."""
         return len(self.problem.ensemble.trees)
 
     @property
     def n_near(self) -> int:
-        """How many outputs are compared for a region."""
+        """The number of outputs compared for a region."""
         return 4 * (self.problem.n_masks if self.near is None else self.near.width)
 
     @property
     def n_numbers(self) -> int:
-        """How many numbers are looked at for a row."""
+        """The number of values computed for a row."""
         return 4 * self.n_classes * self.problem.n_masks + self.n_near
 
     @property
@@ -129,7 +129,7 @@ class ClassSwingRows:
         return MarginRows(self._margins, range(self.n_classes))
 
     def outputs(self, cells: NDArray[np.int32]) -> ClassOutputs:
-        """Return what all masks have at rows of cells, whose sensitive ones do not matter."""
+        """Return the outputs of all masks at rows of cells; sensitive cells are ignored."""
         own = np.array(cells, dtype=np.int32, ndmin=2)
         own[:, list(self.problem.query.sensitive)] = 0
         mantissa, exponent = self._link.unit_as_float(self._margins.scale)
@@ -160,7 +160,7 @@ class ClassSwingRows:
         return Swings(*(np.stack([getattr(s, side) for s in each], 1) for side in ("up", "down")))
 
     def _swings_near(self, outputs: ClassOutputs, masks: NDArray[np.int64]) -> Swings:
-        """Return how far one mask of each row can move, and evaluate its neighbours alone."""
+        """Return how far one mask of each row can move; evaluate only its neighbours."""
         if self.near is None:
             return self._swings(outputs, masks)
         columns = np.concatenate([masks[:, np.newaxis], self.near.of(masks)], axis=1)
@@ -210,7 +210,7 @@ def _outputs_of(link: Link, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def swing_rows(problem: Problem) -> SwingRows | ClassSwingRows:
-    """Return what evaluates the outputs that a question is about."""
+    """Return the evaluator for the outputs of a question."""
     change = problem.query.change
     if isinstance(change, Flip) and change.cutoff is None:
         return ClassSwingRows(problem)

@@ -1,7 +1,7 @@
 """Which masks are sensitive at given cells: by evaluation, in integers.
 
-Counters eliminate and estimate; measures of rows, witnesses and samples under other weights ask
-about given regions instead.
+Counters work on sets of regions. Measures of rows, witnesses and weighted samples need decisions
+about single given regions: these are made here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from xcount.problem.problem import Problem
 
 
 def n_decided_together(problem: Problem) -> int:
-    """Return how many masks, and pairs of them that have to be listed, decide a row."""
+    """Return the number of masks, plus pairs of masks to list, needed to decide a row."""
     lists_pairs = len(problem.query.sensitive) > 1 and problem.distance is not None
     return problem.n_masks + (problem.n_pairs_about if lists_pairs else 0)
 
@@ -37,7 +37,7 @@ def count_hits_in_probe(problem: Problem, settings: Settings) -> int:
     """Decide a few random regions; return how many distinct ones are sensitive."""
     decider = RegionDecider(problem)
     if decider.searches:
-        return 0  # one region may take as long as all of the time
+        return 0  # a single region may use up all of the time
     generator = np.random.default_rng([settings.seed & (2**64 - 1), 4])
     walks = problem.n_masks * max(1, problem.form.n_trees)
     n_rows = max(1, min(MAX_PROBED_ROWS, decider.block, PROBE_WALKS // walks))
@@ -54,7 +54,7 @@ def _row_sizes(problem: Problem) -> NDArray[np.int64]:
 
 
 def is_long_row(problem: Problem) -> bool:
-    """Tell whether single regions are drawn and searched, not rows of all masks decided."""
+    """Return whether samples are single searched regions rather than rows of all masks."""
     is_native = problem.form.native_draws() is not None
     return n_decided_together(problem) > (MAX_ROW if is_native else MAX_CELL_ROW)
 
@@ -78,7 +78,7 @@ class RegionDecider:
 
     @property
     def block(self) -> int:
-        """How many combinations to decide at a time."""
+        """The number of combinations to decide at a time."""
         return max(1, BLOCK_FLAGS // self.problem.form.flags_per_row)
 
     def decide(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -97,13 +97,13 @@ class RegionDecider:
         return np.concatenate(flags) if flags else self.problem.form.decide(cells)
 
     def decide_all(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return all combinations of non-sensitive cells, and the same of them: for small grids."""
+        """Return all combinations of non-sensitive cells and their decisions, for small grids."""
         sizes = _row_sizes(self.problem)
         rows = np.stack(np.unravel_index(np.arange(sizes.prod()), sizes), axis=1)
         return rows, self.decide(rows)
 
     def _decide_parts(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Decide where there are rules: what does not exist is not sensitive."""
+        """Decide in a domain with rules: regions outside it are not sensitive."""
         flags = np.zeros((len(regions), self.problem.n_masks), dtype=np.bool_)
         for part in parts_of(self.problem):
             rows = part.rows_of(regions)
@@ -114,7 +114,7 @@ class RegionDecider:
 
     @cached_property
     def search(self) -> RegionSearch:
-        """What decides single regions without a list of masks."""
+        """The search that decides single regions without a list of masks."""
         return RegionSearch(self.problem.form.corner_question)
 
     @cached_property
@@ -124,14 +124,14 @@ class RegionDecider:
 
     @cached_property
     def searches(self) -> bool:
-        """Whether single regions are decided by a search, as masks and pairs are too many."""
+        """Whether there are so many masks and pairs that single regions are decided by a search."""
         return self.can_search and n_decided_together(self.problem) > MAX_ROW
 
     @cached_property
     def _searches_soonest(self) -> bool:
-        """Whether a search decides a single region sooner than a row of all masks does.
+        """Whether a search decides a single region faster than a row of all masks does.
 
-        A search near by meets few masks, whatever the number of all of them.
+        A search within a short distance meets few masks, however many there are.
         """
         if not self.can_search:
             return False
@@ -157,7 +157,7 @@ class RegionDecider:
         """Return whether each region is sensitive, shape (n_rows,).
 
         Raises:
-            OutOfLimitsError: the time was over; only searches end then.
+            OutOfLimitsError: time ran out during a search.
         """
         cells = np.array(regions, dtype=np.int32, ndmin=2)
         if self.searches:
@@ -171,7 +171,7 @@ class RegionDecider:
         return flags
 
     def _decide_in_rows(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Decide all masks at the cells of each region, and look its own up."""
+        """Decide all masks at the cells of each region, and look up the region's own."""
         masks = self.masks_of(regions)
         flags = [np.empty(0, dtype=np.bool_)]
         for start in range(0, len(regions), self.block):

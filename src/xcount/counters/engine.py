@@ -1,7 +1,7 @@
-"""Who does the work of a count: subproblems to solve, samples to draw, blocks of regions to visit.
+"""Engines do the work of a count: solve subproblems, draw samples, visit blocks of regions.
 
-Counters ask an engine for all of them and do not know where the work is done. :data:`LOCAL` does it
-on the threads of this process; others may hand it out, as long as the answers are the same.
+Counters do not know where an engine does the work. :data:`LOCAL` does it on the threads of this
+process; other engines may distribute it, as long as the answers are the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from xcount.problem.form import PairSpace
 from xcount.problem.subproblem import Pair, Subproblem
 
 Weights = Sequence[NDArray[np.float64]]
-"""For each feature, what its cells weigh."""
+"""For each feature, the weights of its cells."""
 
 Solved = tuple[str, Any, Any, Any, int]
 """Status, count, total, size of the part, number of steps; weights instead of counts if given."""
@@ -34,7 +34,7 @@ class Tuning(NamedTuple):
     max_paths: int = 16_384
     """Combinations of leaves up to which a state is enumerated."""
     memo_bytes: int = 2**21
-    """What a memo holds before it is emptied, unless it is used much."""
+    """Size at which a memo is emptied, unless it is used much."""
 
 
 class Solver(Protocol):
@@ -65,7 +65,7 @@ class Solver(Protocol):
 
 
 class Draws(Protocol):
-    """What draws outcomes, numbered batch by batch. It can be sent to another process."""
+    """A source of outcomes, drawn in numbered batches. It can be sent to another process."""
 
     @property
     def levels(self) -> int:
@@ -92,27 +92,27 @@ class Draws(Protocol):
     ) -> Outcomes:
         """Return a histogram of outcomes and the hits of the samples.
 
-        Where the time ends before all are drawn, those of the first samples, or empty arrays.
-        Where samples are left open, both follow once more with what is open counted as a hit.
+        If time runs out before all are drawn, they cover only the first samples, or are empty. If
+        samples are left undecided, both are returned a second time with these counted as hits.
         """
         ...
 
 
 class Batches(Protocol):
-    """Batches that others draw ahead of the look at them, taken in the order of their numbers."""
+    """Batches that others draw ahead of their use, taken in the order of their numbers."""
 
     def take(self, seconds: float, seconds_left: float) -> tuple[int, Outcomes] | None:
-        """Return the next batches and how many they are; None if they are not there in time."""
+        """Return the next batches and their number; None if they do not arrive in time."""
         ...
 
     def close(self) -> None:
-        """Give up what was drawn ahead."""
+        """Discard batches drawn ahead."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What visits all regions, block by block: it can be sent, native sums are made where it is."""
+    """A visit of all regions, block by block. It can be sent; native sums are made on arrival."""
 
     question: CornerQuestion
     weights: Weights | None = None
@@ -120,35 +120,35 @@ class Visit:
 
 
 BlockCounts = tuple[NDArray[Any], NDArray[Any] | None, int]
-"""Counts by threshold and mask; shares, if weighed, in limbs; how many blocks that is."""
+"""Counts by threshold and mask; shares, if weighed, in limbs; the number of blocks."""
 
 
 class Blocks(Protocol):
     """Blocks that others count, taken in the order of their numbers."""
 
     def take(self, seconds: float) -> BlockCounts | None:
-        """Return the counts of the next blocks; None if they are not there in time."""
+        """Return the counts of the next blocks; None if they do not arrive in time."""
         ...
 
     def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel the blocks under way."""
         ...
 
 
 class Engine(Protocol):
-    """Who does the work."""
+    """Does the work of counts."""
 
     def solver(self, space: PairSpace, memory_bytes: int | None, weights: Weights | None) -> Solver:
-        """Return what solves subproblems about pairs of these masks."""
+        """Return a solver of subproblems about pairs of these masks."""
         ...
 
     def batches(
         self, draws: Draws, key: tuple[int, int], span: tuple[int, int, int], n_threads: int
     ) -> Batches | None:
-        """Return who draws from now on, if it is not the caller.
+        """Return the batches that others draw from now on; None if the caller should draw.
 
         Args:
-            draws: what draws.
+            draws: the source of outcomes.
             key: seed and stream.
             span: number of the next batch, that of the next look, and batches that all threads
                 draw in a second.
@@ -159,11 +159,11 @@ class Engine(Protocol):
     def blocks(
         self, visit: Visit, sums: _core.CornerSums, span: tuple[int, int, float], n_threads: int
     ) -> Blocks | None:
-        """Return who counts blocks from now on, if it is not the caller.
+        """Return the blocks that others count from now on; None if the caller should count.
 
         Args:
-            visit: what counts, to be sent.
-            sums: the same, made here.
+            visit: the visit, to be sent.
+            sums: its native sums in this process.
             span: number of the next block, that of the last one plus 1, and blocks that all
                 threads count in a second.
             n_threads: of each unit of work.

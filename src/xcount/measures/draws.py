@@ -67,8 +67,8 @@ class MixtureSampler:
 class Table:
     """One discrete distribution for each of several products.
 
-    The ends of a distribution's numbers on [0, 1) are moved by its place in the table, so that one
-    search serves all samples. Products that share an array share its place.
+    The cumulative weights of each distribution are shifted by its position in the table, so that
+    one search serves all samples. Products that share an array share its position.
 
     Args:
         weights: for each product those of the numbers 0, 1, ...; nothing is drawn from a product
@@ -92,7 +92,7 @@ class Table:
 
 
 def ends_of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return where numbers end on [0, 1), by weight; a number without weight is empty."""
+    """Return the cumulative weights of numbers, scaled so that the last is 1."""
     ends = np.cumsum(weights) / np.sum(weights)
     ends[np.flatnonzero(weights)[-1] :] = 1.0
     return ends

@@ -26,9 +26,9 @@ from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition
 
 UNITS = 2**60
-"""The weight 1 where bounds and estimates are whole numbers."""
+"""The weight 1 in units: bounds and estimates are whole numbers of units."""
 MAX_TERMS = 200_000
-"""Pairs of masks of all subproblems beyond which a part is only sampled."""
+"""If all subproblems have more pairs of masks than this, a part is only sampled."""
 _ROUNDING = 2.0**-40
 """Relative widening of bounds that are sums over open masks."""
 _NOISE = 2.0**-44
@@ -139,7 +139,7 @@ class WeighedProduct:
 
     @property
     def is_solvable(self) -> bool:
-        """Whether its terms are few enough to be listed."""
+        """Whether there are few enough terms to list."""
         return self.problem.n_masks > 1 and self.problem.form.n_terms <= MAX_TERMS
 
     @property
@@ -148,7 +148,7 @@ class WeighedProduct:
         return self._masks.tobytes()
 
     def look(self, settings: Settings, decomposition: Decomposition | None) -> Decomposition | None:
-        """Start the exact run; find which pairs of masks can differ unless that is given."""
+        """Start the exact run; find which pairs of masks can differ, unless they are given."""
         weights, masks = list(self.product.cell_weights), self._masks.tolist()
         self.run = ExactRun(
             self.problem, settings, weights=weights, masks=masks, decomposition=decomposition
@@ -178,7 +178,7 @@ class WeighedProduct:
     def _without_rounding(self, run: ExactRun, ends: NDArray[np.float64]) -> float:
         """Zero shares below rounding error; return the weight still undecided.
 
-        A tiny share that is left of a difference of weights may be 0: then no region is counted.
+        A tiny share left over from a difference of weights may really be 0: no region is sensitive.
         """
         assert run.decomposition is not None
         is_tiny = (ends[:, 0] == ends[:, 1]) & (ends[:, 0] < _NOISE)
@@ -226,9 +226,9 @@ class ExactShares:
 
     @property
     def pair_scan_seconds(self) -> float:
-        """Guess how long it takes to look at the pairs of masks of all pieces.
+        """Estimate how long it takes to scan the pairs of masks of all parts.
 
-        Of pieces that rules make: to lay the trees on their cells, which nobody has done yet.
+        With rules, this includes laying the trees out on the cells of each part.
         """
         tried = [products[0].problem for products in self.products if self._tried(products)]
         return sum(map(laying_seconds if self._has_rules else pair_scan_seconds, tried))
@@ -301,7 +301,7 @@ class ExactShares:
 
     @property
     def doubt(self) -> float:
-        """The possible error of ``certain``, if little is left of a difference of weights."""
+        """The possible error of ``certain``, if a difference of weights nearly cancels."""
         return math.fsum(product.weight * product.known.doubt for product in self._each)
 
     def bounds(self) -> Bounds:

@@ -1,8 +1,8 @@
 """Fit a population to rows by expectation maximisation; held-out rows choose its size.
 
 A fifth of the rows is held out. Mixtures of more and more components are fitted to the others, as
-long as each makes the held-out rows likelier. How likely held-out rows are, and how often pairs of
-conditions hold among them, says how realistic the population is.
+long as each makes the held-out rows more likely. The likelihood of held-out rows, and the frequency
+of pairs of conditions among them, show how realistic the population is.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from xcount.question.grid import Axis, Grid
 LADDER = (1, 2, 3, 5, 8, 12, 20, 32, 50)
 """Numbers of components that are tried, one after the other, as long as each is better."""
 ROWS_PER_COMPONENT = 25
-"""Fewer rows do not support a component."""
+"""Least number of rows for a component."""
 LEAST_ROWS = 20
 _HELD_OUT = 0.2
 _MOST_HELD_OUT = 10_000
 STRENGTH = 1.0
-"""Rows, distributed like the marginals, that every component is drawn towards."""
+"""Weight, in rows, of the prior that pulls every component towards the marginals."""
 _MAX_STEPS = 150
 _SMALL_GAIN = 1e-4
-"""Of the mean log-likelihood of a row, in a step: the fit is done."""
+"""The fit is done once a step gains less than this in a row's mean log-likelihood."""
 _WORTH = 0.005
-"""Of the mean log-likelihood of a held-out row: more components are worth it."""
+"""More components must gain at least this in a held-out row's mean log-likelihood."""
 _N_CHECKS = 10
 
 Notice = Callable[[float, str], None]
-"""Told how far a fit is, from 0 to 1, and what it does."""
+"""Called with the progress of a fit, from 0 to 1, and a description."""
 
 
 def fit_population(
@@ -54,7 +54,7 @@ def fit_population(
 ) -> Population:
     """Fit a population to rows; held-out rows choose the number of components.
 
-    Values that no cell holds are ignored; a row without any known value is left out. Once
+    Values outside every cell are ignored; a row without any known value is left out. Once
     ``is_over`` returns True, no more components are tried.
 
     The population covers all inputs, also those outside the grid's domain.
@@ -80,7 +80,7 @@ def fit_mixture(
     n_threads: int = 1,
     is_over: Callable[[int], bool] = lambda step: False,
 ) -> _core.Mixture:
-    """Fit a mixture to rows of cells, until a step gains little or the step is the last one."""
+    """Fit a mixture to rows of cells, until a step gains little or steps run out."""
     mixture = _core.Mixture(cells.ravel(), list(sizes), n_components, STRENGTH, seed)
     before = -math.inf
     for step in range(_MAX_STEPS):
@@ -92,7 +92,7 @@ def fit_mixture(
 
 
 def _name_unknown(grid: Grid, cells: NDArray[np.int32], source: str) -> None:
-    """Warn of columns with values that no cell holds; refuse a column without other values."""
+    """Warn of columns with values outside every cell; reject a column without other values."""
     is_unknown = cells < 0
     names = [axis.feature.name for axis in grid.axes]
     if len(cells) and (empty := np.flatnonzero(is_unknown.all(axis=0))).size:
@@ -114,7 +114,7 @@ def _name_unknown(grid: Grid, cells: NDArray[np.int32], source: str) -> None:
 
 
 class _Fitting:
-    """Fits with more and more components, as long as held-out rows become likelier."""
+    """Fits with more and more components, as long as held-out rows become more likely."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class _Fitting:
                 break
             mixture = self._fitted(n_components)
             if best is not None and self._is_over():
-                break  # before it had settled, perhaps
+                break  # possibly before convergence
             found = mixture.log_likelihood(self._held_out.ravel())
             if likelihoods and found < likelihoods[-1] + _WORTH:
                 break
@@ -181,7 +181,7 @@ class _Fitting:
         return np.split(table, np.cumsum(self._grid.cell_counts)[:-1])
 
     def _checks(self, mixture: _core.Mixture) -> tuple[Check, ...]:
-        """Compare pairs of conditions that depend on each other most among the rows seen."""
+        """Compare the pairs of conditions that depend most on each other in the training rows."""
         tables = self._tables(mixture)
         conditions = [
             found
@@ -215,7 +215,7 @@ class _Condition:
 
 
 def _condition(axis: Axis, feature: int, cells: NDArray[np.int32]) -> _Condition | None:
-    """Return a condition that about half of the rows satisfy; None where all cells are one."""
+    """Return a condition that about half of the rows satisfy; None if there is only one cell."""
     counts = np.bincount(cells[cells >= 0], minlength=axis.n_cells)
     if np.count_nonzero(counts) < 2:
         return None
@@ -232,7 +232,7 @@ def _condition(axis: Axis, feature: int, cells: NDArray[np.int32]) -> _Condition
 
 
 def _truth(conditions: list[_Condition], cells: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Return for each row (rows) and each condition (columns) 1 where it holds."""
+    """Return a matrix of rows by conditions, 1 if the condition holds for the row."""
     truth = np.zeros((len(cells), len(conditions)))
     for place, condition in enumerate(conditions):
         truth[:, place] = np.isin(cells[:, condition.feature], condition.cells)
@@ -251,6 +251,6 @@ def _column(axis: Axis, probabilities: NDArray[np.float64]) -> Column:
 
 
 def _labels(axis: Axis) -> tuple[tuple[str, ...], ...] | None:
-    """Return the names of the categories in each cell, where all have some."""
+    """Return the names of the categories in each cell, if all have names."""
     names = [axis.cell_range(cell).labels for cell in range(len(axis.classes))]
     return tuple(names) if names and all(names) else None

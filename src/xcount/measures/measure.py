@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from xcount.question.grid import Grid
 
 Box = Mapping[int, NDArray[np.bool_]]
-"""For some features which of their cells are inside; all cells of the others are."""
+"""For some features, which of their cells are inside; all cells of other features are."""
 
 
 def inside(regions: NDArray[np.integer], box: Box) -> NDArray[np.bool_]:
@@ -40,8 +40,8 @@ class Measure(ABC):
 
     Attributes:
         name: ``regions``, ``volume``, ``marginals``, ``population`` or ``rows``.
-        grid: the cells, and the rules that regions keep.
-        details: what a result reports of the measure, such as its source.
+        grid: the cells, and the rules that regions satisfy.
+        details: what a result reports about the measure, such as its source.
     """
 
     name: str

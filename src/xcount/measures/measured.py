@@ -1,6 +1,6 @@
 """Shares of a result, one for each measure.
 
-Results import this module: it must stay light. Weighing is in :mod:`xcount.measures.shares`.
+Results import this module, so it must import fast. Weighing is in :mod:`xcount.measures.shares`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OWN_FIELDS = ("share", "low", "high", "exact", "confidence", "stop_reason")
 def measures_meant(
     measures: str | Iterable[str], judge: str, data: object, bounds: object, population: object
 ) -> tuple[str, ...]:
-    """Return the measures asked for; default to the measure implied by the data.
+    """Return the requested measures; default to the measure implied by the data.
 
     Example:
         >>> measures_meant((), "regions", "people.csv", None, None)
@@ -54,9 +54,9 @@ class Measured(Shown):
 
     Attributes:
         name: of the measure.
-        interval: the share and its bounds; of rows, which are counted, as fractions.
+        interval: the share and its bounds; fractions for rows, which are counted.
         stop_reason: why the weighing ended.
-        details: what belongs to one measure only, such as the numbers of the sensitive rows.
+        details: details of one measure, such as the numbers of the sensitive rows.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Measured(Shown):
 
     @property
     def is_known(self) -> bool:
-        """Whether anything is known of the share."""
+        """Whether anything is known about the share."""
         share = self.interval
         return share.value is not None or share.low > 0 or share.high < 1
 
@@ -77,17 +77,17 @@ class Measured(Shown):
 
     @property
     def low(self) -> float:
-        """The smallest share that it can be."""
+        """The lower bound on the share."""
         return float(self.interval.low)
 
     @property
     def high(self) -> float:
-        """The largest share that it can be."""
+        """The upper bound on the share."""
         return float(self.interval.high)
 
     @property
     def exact(self) -> bool:
-        """Whether nothing was sampled, and nothing is open."""
+        """Whether the share is known exactly, without sampling."""
         return self.interval.exact
 
     @property

@@ -25,7 +25,7 @@ from xcount.question.grid import Grid
 from xcount.question.rules import Box as RuleBox
 
 MAX_PARTS = 4096
-"""Products of a mixture, told apart by the boxes of the domain, that are drawn from."""
+"""Most products to draw from, counted separately for each box of the domain."""
 _ROUNDING = 1e-13
 """Rounding error of a share of 1."""
 
@@ -146,7 +146,7 @@ class Mixture(Measure):
             problem: the question, on the cells of the same grid.
             box: some cells of some features.
             settings: limits and threads.
-            budget: what it may take.
+            budget: limits of the exact weighing.
         """
         weighed = list(self._in_parts(problem, box))
         whole = math.fsum(product.weight for _, products in weighed for product in products)

@@ -63,11 +63,11 @@ class Column:
 
     Attributes:
         name: of the feature.
-        guards: where the cells of numbers end; empty for categories.
+        guards: the boundaries of numeric cells; empty for categories.
         classes: the category codes of each cell; None for numbers.
         has_missing: whether the last cell is that of missing values.
         probabilities: of each cell (rows) in each component (columns).
-        labels: the names of the categories of each cell, where they are known.
+        labels: the names of the categories of each cell, if known.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Column:
 
     @property
     def axis(self) -> Axis:
-        """The cells as an axis, for words about them."""
+        """The cells as an axis, for describing them."""
         codes, names = self.classes, self.labels
         feature = Feature(
             self.name,
@@ -90,7 +90,7 @@ class Column:
         return Axis(feature, np.array(self.guards), codes or (), missing)
 
     def on(self, axis: Axis) -> NDArray[np.float64]:
-        """Return the probabilities of the cells of an axis that tells no more values apart."""
+        """Return the probabilities of the cells of an axis that is no finer than the column's."""
         if axis.feature.is_categorical != (self.classes is not None):
             raise QueryError(f"{self.name!r} has categories in only one of model and population")
         self._check_cells_of(axis)
@@ -100,7 +100,7 @@ class Column:
         return table
 
     def _check_cells_of(self, axis: Axis) -> None:
-        """Refuse an axis that tells values of one cell of the population apart."""
+        """Reject an axis that separates values of one cell of the population."""
         lacks = self._told_apart(axis)
         if lacks:
             raise QueryError(
@@ -148,7 +148,7 @@ class Column:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], n_components: int) -> Column:
-        """Read back what :meth:`to_dict` wrote; refuse what it cannot have written."""
+        """Read back what :meth:`to_dict` wrote; reject anything else."""
         classes, labels = None, None
         if "categories" in data:
             classes = tuple(tuple(int(code) for code in codes) for codes in data["categories"])
@@ -201,7 +201,7 @@ class Population(Shown):
         return len(self.weights)
 
     def on(self, grid: Grid) -> list[ProductComponent]:
-        """Return the product measures on the cells of a grid, conditioned on what the grid has."""
+        """Return the product measures on the cells of a grid, conditioned on its domain."""
         tables = self._tables_on(grid)
         masses = [table.sum(axis=0) for table in tables]
         weights = self.weights * np.prod(masses, axis=0)
@@ -229,7 +229,7 @@ class Population(Shown):
         return min(1.0, total)
 
     def _tables_on(self, grid: Grid) -> list[NDArray[np.float64]]:
-        """Return for each axis of a grid what its cells weigh in each component."""
+        """Return for each axis of a grid the weights of its cells in each component."""
         by_name = {column.name: column for column in self.columns}
         for axis in grid.axes:
             if axis.feature.name not in by_name:
@@ -241,7 +241,7 @@ class Population(Shown):
 
     @property
     def portrait(self) -> Portrait:
-        """What it is made of, in words, and how realistic it is."""
+        """The components in words, and how realistic the population is."""
         axes = [column.axis for column in self.columns]
         tables = [column.probabilities for column in self.columns]
         return Portrait(
@@ -255,7 +255,7 @@ class Population(Shown):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON."""
+        """Return the population as JSON."""
         return {
             "format": FORMAT,
             "source": self.source,
@@ -267,7 +267,7 @@ class Population(Shown):
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file, to be looked at and used again."""
+        """Write the population to a file, to inspect it or use it again."""
         with open(path, "w", encoding="utf-8") as file:
             json.dump(self.to_dict(), file, allow_nan=False)
 

@@ -1,4 +1,4 @@
-"""A mixture in words: for each component, what most of its people have and others have not."""
+"""A mixture in words: for each component, the conditions that set its people apart from others."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from xcount.question.grid import Axis
 from xcount.support.records import Json, record
 
 N_TRAITS = 4
-"""Conditions that a component is described by, each of another column."""
+"""Conditions that describe a component, each on a different column."""
 _LEAST_TOLD = 0.05
-"""Of the divergence, in nats: less sets nobody apart."""
+"""Least divergence, in nats, of a condition that sets people apart."""
 _MAX_ENDS = 128
-"""Cells between which ranges begin and end, where a column has more; those of equal weights."""
+"""Most cells at which ranges may start and end; cells of a longer column are merged by weight."""
 _MAX_LISTED = 3
-"""Categories that are listed, or left out, in a condition."""
+"""Most categories listed, or excluded, in a condition."""
 _SHARE = {"minimum": 0, "maximum": 1}
 
 Flags = NDArray[np.bool_]
 Table = NDArray[np.float64]
-"""Of a column: the weight of each cell (rows) in each component (columns)."""
+"""The weight of each cell of a column (rows) in each component (columns)."""
 
 
 @record("check", "How often two conditions hold together.")
 @dataclass(frozen=True, slots=True)
 class Check:
-    """How often two things hold together: in held-out rows, in the population, if independent."""
+    """How often two conditions both hold: in held-out rows, in the population, if independent."""
 
     text: Annotated[str, Json("The two conditions.")]
     rows: Annotated[float, Json("The share of the held-out rows in which both hold.", _SHARE)]
@@ -42,12 +42,12 @@ class Check:
 @record("realism", "How well a population fits held-out rows.")
 @dataclass(frozen=True, slots=True)
 class Realism:
-    """How well the population fits rows that it has not seen.
+    """How well the population fits held-out rows.
 
     Attributes:
         n_rows: rows that it was fitted to.
-        n_held_out: rows that were kept back to choose the number of components.
-        log_likelihood: mean of a held-out row, in nats.
+        n_held_out: held-out rows, which choose the number of components.
+        log_likelihood: mean over the held-out rows, in nats.
         marginals_log_likelihood: the same under the product of the marginals.
         checks: shares of pairs of conditions.
     """
@@ -103,7 +103,7 @@ def component_portraits(
 
 
 def _traits(axis: Axis, table: Table, of_all: NDArray[np.float64]) -> list[tuple[float, Trait]]:
-    """Return for each component the condition on the column that tells most, and how much."""
+    """Return each component's most informative condition on the column, and its divergence."""
     n_values = axis.n_cells - (axis.missing_cell is not None)
     found = []
     for own in table.T:
@@ -127,7 +127,7 @@ def _traits(axis: Axis, table: Table, of_all: NDArray[np.float64]) -> list[tuple
 
 
 def divergence(share: Table | float, of_all: Table | float) -> NDArray[np.float64]:
-    """Return how much a share of a component tells, in nats; 0 where it is not the larger one."""
+    """Return the divergence of a component's share from that of all, in nats; 0 if not larger."""
     p, q = (np.clip(np.asarray(each, dtype=np.float64), 0.0, 1.0) for each in (share, of_all))
     tiny = np.finfo(np.float64).tiny
     inside = p * np.log(np.maximum(p, tiny) / np.maximum(q, tiny))
@@ -139,9 +139,9 @@ def divergence(share: Table | float, of_all: Table | float) -> NDArray[np.float6
 def _likelier(
     own: NDArray[np.float64], of_all: NDArray[np.float64], sizes: NDArray[np.int64]
 ) -> Flags:
-    """Return the categories that tell most: the best of those that begin the list by ratio.
+    """Return the most informative categories: the best prefix of the list sorted by ratio.
 
-    A list is short, or short to leave out; where none is, it is the likeliest cell alone.
+    The prefix, or its complement, must be short; if none is, only the likeliest cell is returned.
     """
     order = np.argsort(-own / np.maximum(of_all, np.finfo(np.float64).tiny), kind="stable")
     told = divergence(np.cumsum(own[order]), np.cumsum(of_all[order]))[:-1]
@@ -153,7 +153,7 @@ def _likelier(
 
 
 def _best_range(own: NDArray[np.float64], of_all: NDArray[np.float64]) -> Flags:
-    """Return the range of neighbouring cells that tells most."""
+    """Return the most informative range of neighbouring cells."""
     ends = np.arange(len(own) + 1)
     up_to = np.append(0.0, np.cumsum(own)), np.append(0.0, np.cumsum(of_all))
     if len(ends) > _MAX_ENDS:
@@ -161,7 +161,7 @@ def _best_range(own: NDArray[np.float64], of_all: NDArray[np.float64]) -> Flags:
         ends = np.unique(np.concatenate([[0], inner, [len(own)]]))
     shares = [at[ends][np.newaxis, :] - at[ends][:, np.newaxis] for at in up_to]
     told = np.triu(divergence(*shares), 1)
-    told[0, -1] = 0.0  # all of them tell nothing
+    told[0, -1] = 0.0  # all cells together are not informative
     first, last = np.unravel_index(int(told.argmax()), told.shape)
     inside = np.zeros(len(own), dtype=np.bool_)
     inside[ends[first] : ends[last]] = True

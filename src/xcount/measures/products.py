@@ -15,10 +15,10 @@ from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
 
 _SECONDS_PER_NODE, _BYTES_PER_NODE = 1.2e-6, 300
-"""Cost of laying trees out on other cells, for each of their nodes."""
+"""Time per node to lay trees out on other cells."""
 
 _LEAST_SECONDS = 0.1
-"""Time that laying trees out may take even if none is left."""
+"""Time that laying trees out may take even if no time is left."""
 
 Weights = list[NDArray[np.float64]]
 """For each feature the weights of its cells, with sum 1."""

@@ -1,6 +1,6 @@
-"""The sensitive share of a question under every measure that is asked for.
+"""The sensitive share of a question under every requested measure.
 
-Mixtures of products are weighed (:mod:`xcount.measures.weigh`), rows are decided one by one.
+Mixtures of products are weighed (:mod:`xcount.measures.weigh`); rows are decided one by one.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def measure(
 
 
 def check_data(problem: Problem, weighing: Weighing) -> None:
-    """Refuse data and bounds that a measure cannot use, before anything is counted."""
+    """Reject data and bounds that a measure cannot use, before anything is counted."""
     for name in MEASURES:
         is_fitted = name != "population" or weighing.population is not None
         if name in weighing.names and is_fitted:
@@ -87,7 +87,7 @@ def measure_of(name: str, grid: Grid, weighing: Weighing | None = None) -> Measu
     Args:
         name: which one.
         grid: the cells.
-        weighing: the data and bounds that other measures than ``regions`` need.
+        weighing: the data and bounds that measures other than ``regions`` need.
     """
     if name == REGIONS:
         return Mixture.uniform(grid)
@@ -131,7 +131,7 @@ def weighing_of(
     bounds: Mapping[str, Interval] | str | None,
     population: Population | str | os.PathLike[str] | None,
 ) -> Weighing | None:
-    """Return the data of the measures that are asked for or judged; None if there are none.
+    """Return the data of the requested and judged measures; None if there are none.
 
     See :meth:`Weighing.of` for the arguments.
     """
@@ -147,7 +147,7 @@ def weighing_of(
 
 
 def with_population(weighing: Weighing, grid: Grid, settings: Settings) -> Weighing:
-    """Return a weighing with its population, fitted now, in half of the time, if needed."""
+    """Return a weighing with its population; if needed, fit one now, in half of the time."""
     if "population" not in weighing.names or weighing.population is not None:
         return weighing
     assert weighing.rows is not None

@@ -33,21 +33,21 @@ from xcount.support.interval import Interval
 from xcount.support.numerals import scientific_text
 
 MAX_LISTED = 2**20
-"""Masks beyond which single regions are drawn and searched, if that is possible."""
+"""With more masks than this, single regions are drawn and searched, if possible."""
 _ROUNDING = 1e-12
 """Rounding error of the whole weight."""
 LEAST_SECONDS = 0.1
-"""Time that a measure gets even if none is left."""
+"""Time that a measure gets even if no time is left."""
 
 
 def unknown(name: str, reason: StopReason, refusal: BudgetError | None = None) -> Measured:
-    """Return a share of which nothing is known, and why it was refused, if it was."""
+    """Return an unknown share, with the reason if it was refused."""
     details = {} if refusal is None else {"note": str(refusal), "note_code": refusal.code}
     return Measured(name, Interval.unknown_share(), reason, details)
 
 
 def exactly(name: str, share: float, details: Mapping[str, Any]) -> Measured:
-    """Return a share that is known."""
+    """Return a share that is known exactly."""
     return Measured(name, Interval.exactly(share), details=details)
 
 
@@ -56,7 +56,7 @@ def weigh(
 ) -> Measured:
     """Return the sensitive share under a mixture.
 
-    ``proved`` is the share if a count has proved it: 0 of nothing, 1 of everything.
+    ``proved`` is the share if a count has proved it: 0 for no region, 1 for all regions.
     """
     name, details = mixture.name, mixture.details
     settings = replace(settings, want_profile=False)
@@ -129,7 +129,7 @@ class Weight(Scheduler[Measured]):
         return SuccessiveEstimates(self.shares, self._settings, self.estimate)
 
     def estimate(self, settings: Settings, known: Bounds, series: int) -> Estimator:
-        """Return an estimate of the part that is open now."""
+        """Return an estimate of the currently undecided part."""
         draws, certain, undecided = self._rest()
         known_part = KnownPart(int(certain * UNITS), math.ceil(undecided * UNITS), known, UNITS)
         return Estimator(draws, known_part, settings, series=series)
@@ -139,7 +139,7 @@ class Weight(Scheduler[Measured]):
         shares, decider = self.shares, RegionDecider(self._problem)
         if self._problem.grid.rules:
             return self._open_parts()
-        # If masks are too many to decide a row of them, all regions are drawn from.
+        # If there are too many masks to decide a row of them, draw from all regions.
         is_untouched = shares.certain == 0 and shares.undecided > 1 - _ROUNDING
         is_long = decider.can_search and is_long_row(self._problem)
         if decider.searches or (is_untouched and is_long):
@@ -156,7 +156,7 @@ class Weight(Scheduler[Measured]):
         return MixtureDraws(self._problem, drawn), shares.certain, shares.undecided
 
     def _open_parts(self) -> tuple[Draws, float, float]:
-        """Return the same in a domain with rules: a part is undecided as a whole, or not at all."""
+        """Return the same for a domain with rules: each part is either undecided or decided."""
         certain, undecided = [], []
         for inside, products in zip(self._parts, self.shares.products, strict=True):
             if any(len(product.known.open) for product in products):
@@ -181,7 +181,7 @@ class Weight(Scheduler[Measured]):
         return exactly(self._name, min(1.0, max(0.0, share)), self._details)
 
     def _weighed(self) -> Measured:
-        """Return the exact weight, or bounds if it may be nothing but rounding."""
+        """Return the exact weight, or bounds if it may be a mere rounding error."""
         certain, doubt = self.shares.certain, self.shares.doubt
         if certain > doubt or not doubt:
             return self._exactly(certain)

@@ -1,4 +1,4 @@
-"""The measures that are asked for, with their data, and the weights of cells by length or rows."""
+"""The requested measures with their data, and the weights of cells by length or rows."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class Weighing:
-    """Which measures are asked for, and the data and bounds they need.
+    """The requested measures, and the data and bounds they need.
 
     Attributes:
         names: the measures, without ``regions``.
         rows: inputs, one column per feature; None without data.
         source: where the rows come from.
-        bounds: for each feature its least and largest value in a volume, where given.
-        population: one that was fitted before; None for one that is to be fitted to the rows.
-        population_file: where one that is fitted is to be kept.
+        bounds: for each feature its least and largest value in a volume, if given.
+        population: a population fitted earlier; None to fit one to the rows.
+        population_file: where to save a newly fitted population.
         sha256: hash of the file that the rows come from; None without one.
     """
 
@@ -59,15 +59,15 @@ class Weighing:
         bounds: Mapping[str, Interval] | str | None = None,
         population: Population | str | os.PathLike[str] | None = None,
     ) -> Weighing:
-        """Validate what the user asks for.
+        """Validate the user's measures and data.
 
         Args:
             ensemble: the model.
             measures: names of measures; text may list several with commas.
             data: a table, in any form that :func:`xcount.model.tables.read_table` takes.
             bounds: per feature (least, largest), or text such as ``age=18:90,income=0:1e6``.
-            population: a fitted one, or the file that one was saved to; with data, a file that is
-                not there yet is written.
+            population: a fitted population, or its file; with data, a file that does not exist yet
+                is written.
         """
         words = [measures] if isinstance(measures, str) else list(measures)
         names = tuple(dict.fromkeys(w.strip() for word in words for w in word.split(",")))
@@ -97,9 +97,9 @@ class Weighing:
 
     @property
     def population_note(self) -> str | None:
-        """A warning if the population was fitted to other data than are given; else None.
+        """A warning if the population was fitted to other data than the given data; else None.
 
-        Files are told apart by their hashes; where one of the two has none, by their rows.
+        Files are compared by their hashes; if one of the two has none, by their rows.
         """
         fitted = self.population
         if fitted is None or self.rows is None:
@@ -118,17 +118,17 @@ class Weighing:
         )
 
     def of_names(self, names: Collection[str]) -> Weighing:
-        """Return the same for some of the measures."""
+        """Return the weighing of only some of the measures."""
         return replace(self, names=tuple(name for name in self.names if name in names))
 
     @property
     def n_weighed(self) -> int:
-        """How many of the measures take time."""
+        """The number of measures that take time to weigh."""
         return sum(name in WEIGHED for name in self.names)
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all that the shares depend on."""
+        """A hash of all inputs of the shares."""
         digest = hashlib.sha256(repr((self.names, self.bounds)).encode())
         if self.population is not None:
             digest.update(json.dumps(self.population.to_dict()).encode())
@@ -140,8 +140,9 @@ class Weighing:
 def volume_weights(grid: Grid, weighing: Weighing) -> tuple[Weights, dict[str, list[float]]]:
     """Return the weights of cells by length, and the bounds of numeric features with guards.
 
-    A numeric cell weighs its length within the bounds of the feature, which are given or the least
-    and the largest value in the data. Categories weigh the same; a missing value weighs nothing.
+    A numeric cell weighs its length within the bounds of the feature; by default these are the
+    least and the largest value in the data. Categories weigh the same; a missing value weighs
+    nothing.
     """
     weights: Weights = []
     used: dict[str, list[float]] = {}
@@ -180,7 +181,7 @@ def _lengths(axis: Axis, low: float, high: float) -> NDArray[np.float64]:
     if low == high:
         cell_of_point = axis.cells_of(np.array([low]))[0]
         sizes = (numbers.cell_of_piece == cell_of_point) / 1.0
-    elif axis.has_single_numbers:  # which have no length: each weighs the same
+    elif axis.has_single_numbers:  # cells without length: each weighs the same
         sizes = ((low <= numbers.lows) & (numbers.lows <= high)) / 1.0
     else:
         halved = 0.5 if math.isinf(high - low) else 1.0  # half of a length is still a float
@@ -196,7 +197,7 @@ def _lengths(axis: Axis, low: float, high: float) -> NDArray[np.float64]:
 
 
 def _as_written(ends: NDArray[np.float64], axis: Axis) -> NDArray[np.float64]:
-    """Return ends of pieces as bounds of a length: ``x > 1`` is as long as ``x >= 1``."""
+    """Return ends of pieces as bounds of a length: ``x > 1`` counts like ``x >= 1``."""
     written = ends.copy()
     for place in np.flatnonzero(~np.isin(ends, axis.thresholds)):
         written[place] = axis.as_written(float(ends[place]))
@@ -208,7 +209,7 @@ def _padded(weights: NDArray[np.float64], axis: Axis) -> NDArray[np.float64]:
 
 
 def marginal_weights(grid: Grid, rows: NDArray[np.float64]) -> Weights:
-    """Return the fraction of the rows in each cell; values that no cell holds are left out."""
+    """Return the fraction of the rows in each cell; values outside every cell are left out."""
     regions = grid.cells_of(rows)
     weights: Weights = []
     for axis, cells in zip(grid.axes, regions.T, strict=True):
