@@ -6,10 +6,10 @@ question takes the same path, and gets the same answer, everywhere. *Sizes* limi
 or looked at in one go. :class:`Thresholds` holds the values by which ``auto`` and its parts decide
 what to do next; ``docs/auto.md`` maps these decisions.
 
-In brackets stands the program that compares a value, or the choice that rests on it, with the
-clock. Values without one are guesses that no measurement has contradicted. Sizes that
-limit a form of the problem (``Form.max_auto_terms`` and its kind) are properties of the form and
-stay in :mod:`xcount.problem`.
+Brackets name the program that checks a value, or the choice that rests on it, against the clock.
+Values without brackets are guesses that no measurement has contradicted. Sizes that limit a form of
+the problem (such as ``Form.max_auto_terms``) are properties of the form and stay in
+:mod:`xcount.problem`.
 """
 
 from __future__ import annotations
@@ -93,17 +93,17 @@ NARROW_CACHE_FACTORS = ((1e6, 1.0), (8e6, 1.2), (math.inf, 6.0))
 # ---- sizes ----
 
 MAX_VISITED_REGIONS = 10**12
-"""Regions that are visited without a time limit: about an hour on one core."""
+"""Most regions visited without a time limit: about an hour on one core."""
 MAX_LISTED_CORNERS = 1e10
-"""Corners that are listed without a time limit."""
+"""Most corners listed without a time limit."""
 MAX_SMALL_VISIT = 50_000_000
 """Regions up to which method ``sample`` visits all of them if its samples find nothing."""
 MAX_FLAGS = 1 << 24
-"""Masks of one combination of the other cells that are decided together."""
+"""Most masks decided together at one combination of the other cells."""
 BLOCK_FLAGS = 1 << 20
 """Flags decided at a time: the margins of all of them are held, 40 bytes each and more."""
 MAX_LISTED = 200_000
-"""Regions of a small grid, all of which are decided rather than drawn."""
+"""Most regions of a small grid, all of which are decided rather than drawn."""
 MAX_ROW = 2**17
 """Masks and pairs beyond which a sample is a single region, not a row of all masks."""
 MAX_CELL_ROW = 2**9
@@ -115,19 +115,19 @@ MAX_PROBED_ROWS = 1024
 MAX_COVERED_PAIRS = 2_000
 """Pairs of masks of a cover, of all its subproblems together."""
 COVER_WORK_PER_SLICE = 2_000_000
-"""Work of a cover between two looks at limits and interrupts: about a twentieth of a second."""
+"""Work of a cover between two checks of limits and interrupts: about a twentieth of a second."""
 PAIRS_PER_SLICE = 2_000
-"""Pairs of masks scanned between two looks at limits and interrupts."""
+"""Pairs of masks scanned between two checks of limits and interrupts."""
 SEARCH_BUDGETS = (3_000_000, 30_000_000)
 """Nodes that the search for one sample may look at, the usual number first."""
 N_TRIED_SAMPLES = 8
 """Samples that choose between these budgets."""
 POLL_SECONDS = 0.1
-"""Seconds between two looks at a solver that works in the background."""
+"""Seconds between two checks of a solver that works in the background."""
 SAMPLING_SLICE_SECONDS = 0.1
-"""Seconds of drawing between two looks at limits and interrupts."""
+"""Seconds of drawing between two checks of limits and interrupts."""
 THREADS_FROM_SECONDS = 0.003
-"""Seconds of work from which on threads are worth starting."""
+"""Least seconds of work for which threads are worth starting."""
 
 # ---- parts of the time or memory that is left ----
 
@@ -143,7 +143,7 @@ TUNING_PART = 0.2
 PILOT_TIME_PART = 0.1
 """Part of the time left that a pilot may take."""
 PILOT_WORK_PART = 20
-"""A pilot may cost one part in so many of the work that it could save."""
+"""A pilot may use at most 1/N of the work it could save; this is N."""
 
 # ---- sizes of pilots ----
 
@@ -166,15 +166,15 @@ FREE_PAIR_SCAN_SECONDS = 0.5
 class Thresholds:
     """The values by which counters decide what to do next; seconds are of one core.
 
-    Answers stay right whatever the values are; what changes is who finds them, and at what cost.
+    Answers stay correct whatever the values are; only the method and the cost change.
 
     Attributes:
         instant_seconds: a visit of all regions that takes no longer is done at once.
         visit_seconds: a visit that takes no longer is done rather than sampling.
         free_pair_scan_seconds: a scan of the pairs of masks that takes no longer is always done.
-        free_exact_seconds: exact work before anybody asks what sampling costs: an exact answer is
-            worth that much [benchmarks/side_by_side.py].
-        alone_seconds: exact work before an estimate starts although that seems to cost more
+        free_exact_seconds: exact work done before sampling is priced: an exact answer is worth
+            that much [benchmarks/side_by_side.py].
+        alone_seconds: exact work done before an estimate may start that seems to cost more
             [benchmarks/side_by_side.py].
         last_seconds: exact work if sampling has given up and there is no time limit.
         step_budgets: steps of a subproblem, round by round, under ``auto``.
@@ -196,7 +196,7 @@ class Thresholds:
         least_barren_samples: without a time limit, sampling gives up after four times as many
             samples as regions without a hit: at least so many,
         most_barren_samples: and at most so many.
-        visit_slice_seconds: seconds of a visit between two looks at limits and interrupts.
+        visit_slice_seconds: seconds of a visit between two checks of limits and interrupts.
         max_checked_terms: up to so many terms, method ``sample`` first asks bounds which masks can
             be sensitive at all.
         parts_steps: steps of exact counting in all parts of a domain with rules, before what is

@@ -1,7 +1,7 @@
 """Covers: the exact counter's search for several subproblems at once, stopped early.
 
-States are cut in two, the large ones first, until bounds decide them or a limit ends that. Decided
-states are certain: ``solved <= count <= solved + open``, in whole numbers, at every moment.
+States are cut in two, the large ones first, until bounds decide them or a limit stops the search.
+Decided states are certain: ``solved <= count <= solved + open``, in whole numbers, at any time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TINY_SECONDS = 1e-9
 
 
 def is_affordable(problem: Problem, settings: Settings, n_pairs: int) -> bool:
-    """Tell whether a cover of so many pairs fits the limits: it starts with all their trees."""
+    """Return whether a cover of so many pairs fits the limits: it starts with all their trees."""
     return n_pairs <= affordable_pairs(problem, settings)
 
 
@@ -55,7 +55,7 @@ def native_cover(space: PairSpace, tasks: Iterable[tuple[Subproblem, int]]) -> _
 
 
 def counts(cover: _core.Cover, whole: int) -> list[tuple[int, int]]:
-    """Return for each subproblem how many combinations solve it for sure, and how many are open."""
+    """Return for each subproblem how many combinations surely solve it, and how many are open."""
     # Features that no tree of a subproblem tests multiply its counts.
     return [
         (solved * (whole // total), undecided * (whole // total))
@@ -64,14 +64,14 @@ def counts(cover: _core.Cover, whole: int) -> list[tuple[int, int]]:
 
 
 class Refinement:
-    """The steps by which a cover was refined, so that they can be repeated elsewhere.
+    """The steps by which a cover was refined, recorded so that another process can repeat them.
 
     Args:
         tuning: how small states must be to be enumerated.
 
     Attributes:
-        slices: for each slice, the work asked for and the bytes that the cover might hold.
-        work: what all of them took.
+        slices: for each slice, the requested work and the bytes that the cover might hold.
+        work: the work of all slices.
     """
 
     def __init__(self, tuning: Tuning | None = None) -> None:
@@ -107,7 +107,7 @@ class Refinement:
 def fewest_pairs_first(
     tasks: Sequence[Subproblem], most: int = costs.MAX_COVERED_PAIRS
 ) -> list[int]:
-    """Return which subproblems have so many pairs together at most, those with few pairs first."""
+    """Return subproblems with at most so many pairs in total, those with few pairs first."""
     chosen: list[int] = []
     n_pairs = 0
     for number in sorted(range(len(tasks)), key=lambda i: (len(tasks[i].pairs), i)):

@@ -1,9 +1,9 @@
 """The exact counter: every mask's expression, one subproblem after the other.
 
 ``C = sum over masks m of |A_m|``, and each ``|A_m|`` is a constant plus signed counts of
-subproblems (see :mod:`xcount.problem.subproblem`); which ones is the matter of the question's form.
-With weights, the same run finds the share of each A_m under a product measure. If a limit leaves a
-mask open, the bounds of its subproblems bound it.
+subproblems (see :mod:`xcount.problem.subproblem`), which the question's form chooses. With weights,
+the same run finds the share of each A_m under a product measure. If a limit leaves a mask open, the
+bounds of its subproblems bound it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from xcount.problem.subproblem import Decomposition, Expression, Pair, Subproble
 
 
 def count_exactly(problem: Problem, settings: Settings) -> Tally:
-    """Count every mask exactly, or bound what a limit leaves open."""
+    """Count every mask exactly, or bound the masks that a limit leaves open."""
     run = ExactRun(problem, settings.within(1 - costs.COVER_PART))
     thresholds = settings.thresholds
     if run.is_too_large:
@@ -52,7 +52,7 @@ def count_exactly(problem: Problem, settings: Settings) -> Tally:
     for budget in thresholds.exact_step_budgets:
         if run.is_over:
             break
-        # The first rounds are cheap, and tell the pairs apart for a profile.
+        # The first rounds are cheap, and separate the pairs for a profile.
         if budget > thresholds.free_step_budget and corner <= run.cost_of(budget):
             tally = visited(problem, settings, "exact")
             corner = math.inf
@@ -79,7 +79,7 @@ def _with_probe(tally: Tally, problem: Problem, settings: Settings) -> Tally:
 
 
 def within(tally: Tally, run: ExactRun) -> Tally:
-    """Return the tally of a visit, narrowed by what an exact run knows."""
+    """Return the tally of a visit, narrowed by the bounds of an exact run."""
     low, high = run.bounds()
     low, high = max(low, tally.low), min(high, tally.high)
     details = {**tally.details, "n_steps": run.n_steps}
@@ -99,7 +99,7 @@ def slices_of(
 ) -> Iterator[float]:
     """Run the rounds of all runs in slices; yield the cost of each, in seconds of one core.
 
-    Slices grow with what the runs have cost so far. Ends when all of them are exact, or nothing is
+    Slices grow with the cost of the runs so far. Ends when all of them are exact, or nothing is
     left to try.
     """
     spent = 0.0
@@ -125,11 +125,11 @@ class ExactRun:
 
     Args:
         problem: the question.
-        settings: limits, and who does the work.
+        settings: limits, and the engine.
         tuning: of the native counter.
         weights: of all features' cells, for shares instead of counts.
         masks: the masks to count; all of them unless given.
-        decomposition: of the count of these masks, if it is known already.
+        decomposition: of the count of these masks, if already known.
     """
 
     def __init__(
@@ -231,16 +231,16 @@ class ExactRun:
         )
 
     def limit(self, settings: Settings) -> None:
-        """Go on within these limits."""
+        """Continue within these limits."""
         self.settings = settings
         self._counts.limit(settings)
 
     def end(self, reason: StopReason | None = None) -> None:
-        """Note why the run ended, as far as its slices have come."""
+        """Record why the run ended after its last slice."""
         self.stop_reason = self._why_it_ended() if reason is None else reason
 
     def cover(self, settings: Settings) -> None:
-        """Narrow the bounds of what a limit left open, by a cover of its subproblems.
+        """Narrow the bounds of the masks that a limit left open, by a cover of their subproblems.
 
         Without a limit of time, a cover takes about as much work as the rounds before it.
         """
@@ -264,7 +264,7 @@ class ExactRun:
     def _narrow(
         self, numbers: Sequence[int], tasks: Sequence[Subproblem], settings: Settings
     ) -> None:
-        """Cover the subproblems, and adopt what that proves, whatever ends it."""
+        """Cover the subproblems, and adopt the bounds it proves, however it ends."""
         try:
             cover = native_cover(self.problem.form.space, ((task, 1) for task in tasks))
         except BudgetError:  # trees too large to make differences of
@@ -283,7 +283,7 @@ class ExactRun:
                 self._counts.narrow(number, (solved, solved + undecided))
 
     def _tell(self) -> None:
-        """Report that the run goes on; the listener may end it between slices."""
+        """Report that the run is still going; the listener may end it between slices."""
         self.settings.report(Progress(1.0, *self.bounds(), "bounds of what is open"))
 
     def _open_subproblems(self) -> list[int]:
@@ -344,17 +344,17 @@ class ExactRun:
         return (nothing, high) if expression.is_upper_bound else (low, high)
 
     def bounds(self) -> Bounds:
-        """Return bounds of the whole count; with weights, nothing is known of that."""
+        """Return bounds on the whole count; with weights, these are the trivial ones."""
         if self.decomposition is None or self._is_weighed:
             return Bounds(0, self.problem.n_regions)
         each = self.all_mask_bounds()
         return Bounds(sum(low for low, _ in each), sum(high for _, high in each))
 
     def open_pairs(self) -> list[Pair] | None:
-        """Return the pairs that may make an open mask sensitive; None if any may."""
+        """Return the pairs that may make an open mask sensitive; None if every pair may."""
         found = self.decomposition
         if found is None or any(e.is_upper_bound for e in found.expressions):
-            return None  # what bounds a count from above says nothing of what it is
+            return None  # upper bounds do not determine which pairs matter
         if not found.pairs:
             return None if found.joint else []
         numbers = {n for m in self.unsolved_masks() for n in found.of_mask(m).union_of}
@@ -370,7 +370,7 @@ class ExactRun:
         return max(1, doubled // 2 + sum(len(found.subproblem(n).pairs) for n in numbers))
 
     def cost_of(self, budget: int) -> float:
-        """Return what a round with this budget costs at most, in seconds of one core."""
+        """Return the most that a round with this budget costs, in seconds of one core."""
         if self.decomposition is None:
             return 0.0
         # A step of a subproblem costs in proportion to its pairs.
@@ -386,7 +386,7 @@ class ExactRun:
         )
 
     def profile(self, other: Profile | None = None) -> Profile | None:
-        """Return the profile, narrowed by what another one knows of the masks."""
+        """Return the profile, narrowed by another one's bounds of the masks."""
         if self.decomposition is None:
             return other
         bounds = self.all_mask_bounds()
@@ -458,5 +458,5 @@ class ExactRun:
         return False
 
     def _pause(self) -> None:
-        """Report that the run goes on, before there are subproblems to count."""
+        """Report that the run is still going, before there are subproblems to count."""
         self.settings.report(Progress(0.0, 0, self.problem.n_regions, "looking at pairs"))

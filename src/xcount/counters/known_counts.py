@@ -1,8 +1,8 @@
-"""Bounds on the counts of subproblems, which are tried in rounds with growing budgets of steps.
+"""Bounds on the counts of subproblems, solved in rounds with growing budgets of steps.
 
-A hard subproblem never keeps easy ones from being counted. Hard ones are cut into parts: so even a
-single one keeps all threads busy, and the parts that are solved bound the whole. Counts are whole
-numbers, or shares of a product measure if the solver has weights.
+A hard subproblem never delays easy ones. Hard ones are cut into parts, so that even a single one
+keeps all threads busy, and solved parts bound the whole. Counts are whole numbers, or shares of a
+product measure if the solver has weights.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from xcount.problem.subproblem import Subproblem
 PartKey = tuple[int, int]
 """The number of a subproblem, and that of one of its parts."""
 Bounded = tuple[Any, Any]
-"""The least and the largest that a count can be; equal when it is known."""
+"""Lower and upper bound on a count; equal if it is known."""
 
 
 class KnownCounts:
@@ -32,7 +32,7 @@ class KnownCounts:
         solver: solves subproblems in the background.
         n_masks: of the space whose pairs of masks the subproblems name.
         whole: the count of everything.
-        settings: limits, and who wants to hear of progress.
+        settings: limits, and the listener of progress.
         tuning: of the solver.
     """
 
@@ -76,7 +76,7 @@ class KnownCounts:
         return bool(self._given_up)
 
     def limit(self, settings: Settings) -> None:
-        """Go on within these limits."""
+        """Continue within these limits."""
         self._settings = settings
 
     def solve(
@@ -114,7 +114,7 @@ class KnownCounts:
             yield self._try(chosen, budget >> bits, bits, total)
 
     def _is_worth(self, number: int, part: int, budget: int, bits: int) -> bool:
-        """Tell whether to try a part: it is not solved, and no such budget has failed."""
+        """Return whether to try a part: it is unsolved, and no budget as large has failed."""
         if bits:
             return part not in self._solved_parts.get(number, ())
         return budget > self._failed_steps.get(number, 0)
@@ -133,7 +133,7 @@ class KnownCounts:
         work = 0.0
         try:
             self._wait(len(parts), cache(total))
-        finally:  # also if interrupted: what was solved is solved
+        finally:  # even if interrupted: solved parts stay solved
             self._solver.cancel()
             work = self._take(parts, bits)
         return work
@@ -152,7 +152,7 @@ class KnownCounts:
         return costs.POLL_SECONDS if left is None else min(costs.POLL_SECONDS, left)
 
     def _take(self, parts: Mapping[PartKey, Subproblem], bits: int) -> float:
-        """Adopt the solved parts, and what follows for whole subproblems; return the cost."""
+        """Adopt the solved parts, and the bounds that follow for subproblems; return the cost."""
         work = 0.0
         self.n_slices += 1
         for (number, part), result in zip(parts, self._solver.results(), strict=True):

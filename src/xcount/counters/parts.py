@@ -1,9 +1,9 @@
 """A count in a domain with rules: the sum of the counts of its parts.
 
-Parts that can be counted exactly in a short time are. One estimate draws from all open parts at
-once, and one interval holds for their sum. If hits are too rare for that, every part is counted as
-a question of its own, to the same relative accuracy, which then holds for the sum, too. The
-intervals of parts share delta.
+Parts that can be counted exactly in a short time are counted first. Then one estimate draws from
+all open parts at once, and one interval holds for their sum. If hits are too rare for that, every
+part is counted as a question of its own, to the same relative accuracy, which then holds for the
+sum, too. The intervals of parts share delta.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def count_parts(
 
 
 def _counted_soon(whole: Problem, parts: Sequence[Part], settings: Settings) -> list[Tally]:
-    """Count the parts exactly that take next to no time; an interrupt ends that."""
+    """Count exactly the parts that take next to no time, until interrupted."""
     limited = replace(settings.within(0.5), max_share=None)
     found: list[Tally] = []
     for number, part in enumerate(parts):
@@ -100,7 +100,7 @@ def _estimate(
     settings: Settings,
     method: str,
 ) -> Tally | None:
-    """Estimate all open parts together; None if that is too much, or there are less than two."""
+    """Estimate all open parts together; None if that costs too much, or fewer than two are open."""
     open_parts = [p for p, tally in zip(parts, known, strict=True) if tally.low < tally.high]
     if len(open_parts) < 2 or problem.n_masks > MAX_FLAGS:
         return None
@@ -131,7 +131,7 @@ def _estimate(
 def _listener(
     problem: Problem, settings: Settings, number: int, n_parts: int
 ) -> Callable[[Progress], None] | None:
-    """Return the listener of one part's progress, if anybody listens."""
+    """Return the listener of one part's progress, if the run has a listener."""
     if settings.on_progress is None:
         return None
 
@@ -190,7 +190,7 @@ def _reason(reasons: Iterable[StopReason]) -> StopReason:
 
 
 def _profile(problem: Problem, parts: Sequence[Part], tallies: Sequence[Tally]) -> Profile | None:
-    """Return the counts of the whole's masks, and of its pairs where all parts have them."""
+    """Return the counts of all masks, and of the pairs if all parts have them."""
     bounds = [(0, 0)] * problem.n_masks
     sizes = [0] * problem.n_masks
     pairs: dict[tuple[int, int], tuple[int, int, int]] = {}

@@ -1,9 +1,9 @@
-"""Single regions, each decided by a search among the masks near it: no list of masks is made.
+"""Decide single regions, each by a search among the masks near it, without a list of masks.
 
 The margins that a neighbour may have without making a difference are an interval, whatever the
 change is (see ``cpp/include/xcount/sampling/tolerance.hpp``); the native search looks for a
-neighbour outside. Of a gap in probability it knows the ends of that interval in floating point
-alone: what lies between is decided here, by the interval itself.
+neighbour outside. For a gap in probability it knows the ends of that interval only in floating
+point: cases within rounding of an end are decided here, by the exact interval.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_REMEMBERED = 2**12
 
 
 def region_sampler(question: CornerQuestion, budget: int | None = None) -> _core.RegionSampler:
-    """Return what draws and decides single regions, with a budget of nodes for each."""
+    """Return a sampler that draws and decides single regions, with a budget of nodes for each."""
     return _core.RegionSampler(
         [laid.forest for laid in question.outputs],
         question.native_bases(),
@@ -45,7 +45,7 @@ class RegionSearch:
     """Decides given regions exactly, however many masks there are.
 
     Args:
-        question: what is asked of them.
+        question: the question about regions.
     """
 
     def __init__(self, question: CornerQuestion) -> None:
@@ -61,11 +61,11 @@ class RegionSearch:
 
         Args:
             cells: a row for each region.
-            seconds: when to give up.
+            seconds: the time after which to give up.
 
         Raises:
             OutOfLimitsError: the time was over.
-            BudgetError: of several classes, a probability is too close to the gap to tell.
+            BudgetError: with several classes, a probability is too close to the gap to decide.
         """
         flags, doubtful = self.tried(cells, seconds)
         if len(doubtful):
@@ -79,7 +79,7 @@ class RegionSearch:
     def tried(
         self, cells: NDArray[np.int32], seconds: float = math.inf
     ) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-        """Return the same, and which regions floats cannot tell, of several classes.
+        """Return the same, and which regions floats cannot decide (with several classes).
 
         Raises:
             OutOfLimitsError: the time was over.
@@ -97,7 +97,7 @@ class RegionSearch:
     def partner(self, region: NDArray[np.int32], seconds: float = math.inf) -> list[int]:
         """Return the nearest mask that differs from a sensitive region's own.
 
-        At the end of the time it is one that differs, not proved to be the nearest.
+        If time runs out, it is a mask that differs, but not proved to be the nearest.
 
         Raises:
             OutOfLimitsError: the time was over before any was found.
@@ -115,7 +115,7 @@ def _decided(
     low: NDArray[np.uint64] | None = None,
     high: NDArray[np.uint64] | None = None,
 ) -> NDArray[np.uint8]:
-    """Return the native answers; they are decided before the end, or not at all."""
+    """Return the native answers; raise if time runs out before all are decided."""
     left = max(0.0, end - time.monotonic())
     answers: NDArray[np.uint8] = native.decide(cells.ravel(), low, high, left)
     if len(answers) < len(cells):
@@ -124,13 +124,13 @@ def _decided(
 
 
 class Doubt:
-    """What decides the regions that the native search leaves open: of a softmax's gap, nothing.
+    """Decides the regions that the native search leaves open, except for a gap of a softmax.
 
-    Sums are integers, and leave nothing open. Of probabilities, floats know the ends of what a
-    neighbour may have up to rounding.
+    Sums are integers and leave nothing open. For probabilities, floats know the ends of a
+    neighbour's allowed interval only up to rounding.
 
     Args:
-        question: what is asked of regions.
+        question: the question about regions.
 
     Attributes:
         always_ends: whether no region is ever left in doubt.
@@ -143,7 +143,7 @@ class Doubt:
 
     @staticmethod
     def of(question: CornerQuestion) -> Doubt:
-        """Return what decides the regions that a question leaves open."""
+        """Return the object that decides the regions left open for a question."""
         if isinstance(question.probability, Sureness) and question.kind == "sure largest":
             return _SureDoubt(question)
         if question.probability is None:
@@ -153,7 +153,7 @@ class Doubt:
     def decide(
         self, native: _core.RegionSampler, regions: NDArray[np.int32], end: float
     ) -> NDArray[np.bool_]:
-        """Return whether each of these regions is sensitive; asked where that always ends.
+        """Return whether each of these regions is sensitive; called only if ``always_ends``.
 
         Raises:
             OutOfLimitsError: the time was over.
@@ -163,18 +163,18 @@ class Doubt:
     def partner(
         self, native: _core.RegionSampler, region: NDArray[np.int32], seconds: float
     ) -> list[int]:
-        """Return the nearest mask found that differs; none if the time was over."""
+        """Return the nearest mask found that differs; none if time ran out."""
         return native.partner(region, None, None, seconds)
 
 
 class _NoDoubt(Doubt):
-    """Sums are compared in integers."""
+    """No doubt: sums are compared as integers."""
 
     always_ends = True
 
 
 class _IntervalDoubt(Doubt):
-    """One margin without a difference is an interval, found exactly from its start."""
+    """For one margin: the interval of margins within the gap, found exactly for each region."""
 
     always_ends = True
 
@@ -223,13 +223,13 @@ class _IntervalDoubt(Doubt):
 
 
 class _SureDoubt(Doubt):
-    """A decision is sure enough or not; whether it flips is a matter of integers."""
+    """For sure flips: whether the decision is sure enough is in doubt; the flip is exact."""
 
     always_ends = True
 
     @cached_property
     def _any_flip(self) -> _core.RegionSampler:
-        """What finds flips, from however sure a decision."""
+        """The search for flips, however sure the decision is."""
         flips = replace(self._question, changes=(CornerChange("largest"),), probability=None)
         return region_sampler(flips, _ANY_BUDGET)
 

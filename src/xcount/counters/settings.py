@@ -1,4 +1,4 @@
-"""How to count: accuracy, limits, seed, and who does the work. What to count is the query."""
+"""How to count: accuracy, limits, seed and engine. The query says what to count."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from xcount.support.parse import open_share, whole_number
 from xcount.support.process import held_memory_bytes
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
-"""The limit of a count that is one of many, where none is given."""
+"""Default time limit of one count among many."""
 DEFAULT_MEMORY_BYTES = 4 * 2**30
 MOST_JOBS = 1024
-"""More threads than any machine has cores for are a slip of the finger."""
+"""Most threads accepted; a larger number is a typo."""
 _LEAST_BYTES = 16 * 2**20
 LEAST_MEMORY_BYTES = 10**6
-"""Less than this is a limit without its unit."""
+"""Least memory limit accepted; a smaller number lacks its unit."""
 LEAST_DELTA = 1e-12
-"""Below it, chances are no longer told apart from 0 by floats: 1 - delta would be 1."""
+"""Least delta accepted; below it, the float 1 - delta would be 1."""
 LEAST_READING_SECONDS = 0.1
-"""A limit that is over in less says nothing about the model."""
+"""No warning about the reading time is given for time limits shorter than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Companions:
 
     Attributes:
         queries: in the order in which they are counted, one after the other.
-        counts: what visits have found: the counts of the masks, by question and change.
+        counts: the counts of the masks found by visits, by question and change.
     """
 
     queries: Sequence[Query]
@@ -54,20 +54,20 @@ class Settings:
     """How to count. The clock of the time limit starts when the settings are made.
 
     Attributes:
-        epsilon: relative error allowed.
-        delta: probability with which an interval may be wrong.
+        epsilon: allowed relative error.
+        delta: allowed probability that an interval is wrong.
         seed: seed of all random choices.
         timeout_seconds: when to stop, with the bounds found so far.
-        memory_bytes: at how much memory to stop.
+        memory_bytes: the memory at which to stop.
         jobs: threads; 0 for all cores.
-        max_share: the largest share allowed: once it is decided, the run may stop.
-        judge: the measure whose share that is; counters judge ``regions`` alone.
-        want_profile: whether to take the count apart by cells.
-        on_progress: called a few times a second; what it raises ends the count.
-        engine: who solves subproblems, draws samples and visits regions.
+        max_share: the largest allowed share: once the verdict is decided, the run may stop.
+        judge: the measure of that share; counters judge only ``regions``.
+        want_profile: whether to break the count down by cells.
+        on_progress: called a few times a second; an exception ends the count.
+        engine: solves subproblems, draws samples and visits regions.
         companions: queries that may share a visit with the one that is counted.
         may_visit: whether counters other than ``brute`` may visit all regions if that is quicker.
-        thresholds: by which counters decide what to do next.
+        thresholds: the values by which counters decide what to do next.
         started: when the clock started.
     """
 
@@ -114,9 +114,9 @@ class Settings:
         """Return the same settings with a part of the time that is left.
 
         Args:
-            part: which part of it.
-            least: a time that is given in any case.
-            default: the time where there is no limit.
+            part: the part of the time left.
+            least: the least time, even if less is left.
+            default: the time if there is no limit.
         """
         left = self.seconds_left()
         seconds = default if left is None else max(least, part * left)
@@ -127,12 +127,12 @@ class Settings:
         return replace(self, started=time.monotonic())
 
     def report(self, progress: Progress) -> None:
-        """Tell whoever listens how far the run is."""
+        """Report the progress of the run to the listener, if there is one."""
         if self.on_progress is not None:
             self.on_progress(progress)
 
     def check_memory(self) -> None:
-        """Say so where the process holds more than the limit of memory before it counts."""
+        """Warn if the process exceeds the memory limit before it counts."""
         held = held_memory_bytes()
         if self.memory_bytes is not None and held > self.memory_bytes:
             warnings.warn(
@@ -144,7 +144,7 @@ class Settings:
             )
 
     def check_time(self) -> None:
-        """Say so where reading the model has taken all of the time."""
+        """Warn if reading the model has taken all of the time."""
         taken = time.monotonic() - self.started
         if self.expired() and taken >= LEAST_READING_SECONDS:
             warnings.warn(
@@ -155,12 +155,12 @@ class Settings:
             )
 
     def free_bytes(self) -> int:
-        """Return the memory that a counter's tables may take on top of what the process holds."""
+        """Return the memory that a counter's tables may take in addition to the process's own."""
         return free_bytes(self.memory_bytes)
 
 
 def free_bytes(limit: int | None) -> int:
-    """Return what is left of a limit of memory, or of the default one; never next to nothing."""
+    """Return what is left of a memory limit, or of the default one, with a minimum."""
     return max(_LEAST_BYTES, (limit or DEFAULT_MEMORY_BYTES) - held_memory_bytes())
 
 

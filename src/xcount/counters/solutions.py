@@ -1,6 +1,6 @@
 """The solutions of a subproblem, kept as a decision diagram: counted, sampled, listed, weighed.
 
-Counting forgets the solved states as it goes; here they are kept, for whoever needs the solutions
+Counting discards solved states as it goes; here they are kept for callers that need the solutions
 themselves: witnesses, examples, measures other than the number of regions.
 """
 
@@ -50,7 +50,7 @@ class Solutions:
         max_steps: int = MAX_STEPS,
         max_bytes: int = MAX_BYTES,
     ) -> Solutions:
-        """Solve a subproblem and keep its solutions; BudgetError where that is too much."""
+        """Solve a subproblem and keep its solutions; BudgetError if that costs too much."""
         space = problem.space
         diagram = _core.SolutionDiagram(
             space.forest,

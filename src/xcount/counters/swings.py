@@ -1,12 +1,12 @@
 """How far the output of given regions can rise and fall when only the sensitive features change.
 
 With V the output of a region and V' that of a neighbour, ``up = max(V') - V`` and ``down = V -
-min(V')``, the region itself included: both are at least 0. Of a flip, only neighbours count that
-decide otherwise, in the direction: ``up`` is 0 unless one of them is above the cut-off, and so on.
+min(V')``, the region itself included: both are at least 0. For a flip, only neighbours with another
+decision count: ``up`` is 0 unless one of them is above the cut-off, and so on.
 
 Margins that fit 64 bits are integers, compared exactly. Others, and probabilities, are floats: the
-true numbers are less than a *doubt* away. A float of 0 is always exact: where a change is not known
-to be 0, it is at least the least positive float.
+true numbers are less than a *doubt* away. A float of 0 is always exact: a change that is not known
+to be 0 is at least the least positive float.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from xcount.question.probability import Link, Votes
 from xcount.question.query import resolve_link
 
 MAX_MASKS = 4096
-"""Masks whose outputs are compared with each other in as many regions as it takes."""
+"""Most masks whose outputs are compared with each other in any number of regions."""
 MANY_MASKS = 1 << 16
-"""Masks whose outputs are compared in a few regions, where nothing else explains them."""
+"""Most masks whose outputs are compared in a few regions, if there is no other way."""
 MAX_NUMBERS = 1 << 21
-"""Numbers that are held at a time."""
+"""Most numbers held at a time."""
 TINY = float(np.finfo(np.float64).tiny)
 
 Numbers = NDArray[Any]
@@ -49,12 +49,12 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class FlipSides:
-    """What a cut-off makes of the margins of all masks, shape (n_rows, n_masks) each.
+    """Sides of the cut-off for the margins of all masks, shape (n_rows, n_masks) each.
 
     Attributes:
-        above: which are above.
-        starts_up: from which a flip to above counts, being sure enough.
-        starts_down: from which a flip to below does.
+        above: whether the margin is above.
+        starts_up: whether a flip from here to above counts (the decision is sure enough).
+        starts_down: whether a flip from here to below counts.
     """
 
     above: Flags
@@ -68,8 +68,8 @@ class Outputs:
 
     Attributes:
         values: shape (n_rows, n_masks).
-        same: numbers that are equal where outputs are, shape (n_rows, n_masks, any).
-        sides: of a flip.
+        same: numbers that are equal iff the outputs are, shape (n_rows, n_masks, any).
+        sides: for a flip, the sides of the cut-off.
     """
 
     values: Numbers
@@ -78,7 +78,7 @@ class Outputs:
 
     @cached_property
     def highest(self) -> Flags:
-        """Which masks have the highest output; none where all are the same."""
+        """Which masks have the highest output; none if all are equal."""
         top = self.values.max(axis=1, keepdims=True)
         is_flat = self.values.min(axis=1, keepdims=True) == top
         found: Flags = (self.values == top) & ~is_flat
@@ -133,17 +133,17 @@ class SwingRows:
 
     @cached_property
     def unit(self) -> Fraction:
-        """What 1 stands for in all numbers."""
+        """The value that 1 stands for in all numbers."""
         return 1 / self._source.scale if self._is_whole else Fraction(1)
 
     @property
     def dtype(self) -> type[np.int64] | type[np.float64]:
-        """What all numbers are."""
+        """The type of all numbers."""
         return np.int64 if self._is_whole else np.float64
 
     @cached_property
     def most(self) -> float:
-        """No change is larger, in the same unit as all numbers."""
+        """Upper bound on every change, in the same unit as all numbers."""
         if not self._is_margin:
             return 1.0
         span = Fraction(self._source.span)
@@ -154,24 +154,24 @@ class SwingRows:
 
     @property
     def doubt(self) -> float:
-        """Numbers other than 0 are less than this off; 0 of integers."""
+        """Bound on the error of numbers other than 0; 0 for integers."""
         if self._is_whole:
             return 0.0
         return math.ldexp(self.most, -48) if self._is_margin else DOUBT
 
     @property
     def n_trees(self) -> int:
-        """How many trees are walked through for a row."""
+        """The number of trees walked for a row."""
         return self._source.n_trees
 
     @cached_property
     def n_near(self) -> int:
-        """How many outputs are compared for a region."""
+        """The number of outputs compared for a region."""
         return self.problem.n_masks if self.near is None else self.near.width
 
     @property
     def n_numbers(self) -> int:
-        """How many numbers are looked at for a row."""
+        """The number of values computed for a row."""
         return self._source.n_numbers * self.problem.n_masks + self.n_near
 
     @property
@@ -180,7 +180,7 @@ class SwingRows:
         return max(1, MAX_NUMBERS // (self.problem.n_masks * (2 + self._source.n_numbers)))
 
     def outputs(self, cells: NDArray[np.int32]) -> Outputs:
-        """Return the outputs of all masks at rows of cells, whose sensitive ones do not matter."""
+        """Return the outputs of all masks at rows of cells; sensitive cells are ignored."""
         own = np.array(cells, dtype=np.int32, ndmin=2)
         own[:, list(self.problem.query.sensitive)] = 0
         mantissa, exponent = self._link.unit_as_float(self._source.scale)
@@ -220,13 +220,13 @@ class SwingRows:
         return Swings(up, down)
 
     def _own(self, array: Numbers, masks: NDArray[np.int64] | None) -> Numbers:
-        """Return what a mask of each row has, or all have."""
+        """Return the values of one mask of each row, or of all masks."""
         return array if masks is None else array[np.arange(len(masks)), masks]
 
     def _around(
         self, array: Numbers, combine: np.ufunc, masks: NDArray[np.int64] | None
     ) -> Numbers:
-        """Return what a mask of each row, or all of them, have with their neighbours together."""
+        """Reduce values over the neighbours of one mask of each row, or of all masks."""
         found: Numbers
         if self.near is None:
             found = combine.reduce(array, axis=1, keepdims=masks is None)
@@ -240,7 +240,7 @@ class SwingRows:
         return found
 
     def _differs(self, same: Numbers, masks: NDArray[np.int64] | None) -> Flags:
-        """Return whether any neighbour's output is another one."""
+        """Return whether any neighbour's output differs."""
         found: Flags
         rows = np.arange(len(same))[:, np.newaxis]
         if self.near is None:  # then so for all masks of a row, or for none
@@ -257,12 +257,12 @@ class SwingRows:
 
     @cached_property
     def near(self) -> NearMasks | None:
-        """Who is near whom; None where all masks are neighbours."""
+        """Neighbour lists of the masks; None if all masks are neighbours."""
         return NearMasks.of_question(self.problem)
 
     @cached_property
     def _cutoffs(self) -> Cutoffs | None:
-        """Where a flip counts; None of a gap."""
+        """The cut-offs of a flip; None for a gap."""
         change = self.problem.query.change
         if not isinstance(change, Flip):
             return None
@@ -297,7 +297,7 @@ def _sides(margins: NDArray[np.uint64], cutoffs: Cutoffs) -> FlipSides:
 
 
 def _link_of(problem: Problem) -> Link:
-    """Return what makes the output of the margins: a margin is its own."""
+    """Return the link from margins to the output; if the output is the margin, the identity."""
     change = problem.query.change
     if isinstance(change, Flip):
         return own_link(problem) or Votes()
@@ -305,7 +305,7 @@ def _link_of(problem: Problem) -> Link:
 
 
 def own_link(problem: Problem) -> Link | None:
-    """Return what makes the model's probability, if it has one."""
+    """Return the link to the model's probability, if it has one."""
     try:
         return resolve_link(problem.ensemble)
     except QueryError:
@@ -350,7 +350,7 @@ class _Differences:
 
 
 def span_of(laid: LaidTrees, sensitive: Sequence[int]) -> int:
-    """Return a bound of all differences of two masks: what the trees that tell them apart span."""
+    """Return a bound on the difference of two masks: the spans of trees with sensitive tests."""
     total, start = 0, 0
     for tree in laid.trees:
         if np.isin(tree.feature, sensitive).any():

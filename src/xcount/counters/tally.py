@@ -1,4 +1,4 @@
-"""What a counter finds: bounds of the count, why it stopped, and the count by masks and pairs."""
+"""The result of a counter: bounds, why it stopped, and the count by masks and pairs."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class Bounds(NamedTuple):
         return min(max(near, least), most) if least <= most else None
 
     def decides(self, max_share: Limit, n_regions: int) -> bool:
-        """Tell whether all counts from low to high are on one side of the share."""
+        """Return whether all counts from low to high are on one side of the share."""
         return max_share.allows(self.high, n_regions) or not max_share.allows(self.low, n_regions)
 
     def meet(self, other: Bounds) -> Bounds:
-        """Return the common part; of two that exclude each other, the first."""
+        """Return the intersection; if it is empty, the first of the two."""
         low, high = max(self.low, other.low), min(self.high, other.high)
         return Bounds(low, high) if low <= high else self
 
@@ -139,7 +139,7 @@ class PairCount:
 @record("profile", "The count by mask and by pair of masks (`--profile`, and in audits).")
 @dataclass(frozen=True, slots=True, repr=False)
 class Profile(Shown):
-    """The count taken apart: by mask, and by pair of neighbouring masks."""
+    """The count broken down by mask, and by pair of neighbouring masks."""
 
     masks: Annotated[
         tuple[MaskCount, ...], Json("Cells of the sensitive features, with the count of each.")
@@ -152,7 +152,7 @@ class Profile(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A snapshot of a run: what is known so far, for people and for progress bars."""
+    """A snapshot of a run's progress: its bounds so far and a description."""
 
     fraction: float
     low: int
@@ -164,7 +164,7 @@ class Progress:
 class Tally:
     """What a counter found: ``low <= C <= high`` with probability at least ``confidence``.
 
-    ``count`` is C, or an estimate of it; None where the bounds are all that is known.
+    ``count`` is C, or an estimate of it; None if only the bounds are known.
     """
 
     count: int | None
@@ -187,7 +187,7 @@ class Tally:
         details: Mapping[str, Any] | None = None,
         profile: Profile | None = None,
     ) -> Tally:
-        """Return guaranteed bounds: a count where they meet, none where they do not.
+        """Return a tally of guaranteed bounds, with a count if they are equal.
 
         Example:
             >>> Tally.of_bounds(2, 2, "exact").count, Tally.of_bounds(2, 9, "exact").count

@@ -1,7 +1,7 @@
 """Counting by corner sums: every region of the grid is visited, whatever the number of trees.
 
 The cost is known beforehand: about ``n_regions * n_axes`` additions. Blocks are counted in slices
-of time, so that limits, interrupts and progress belong to Python; regions that are not visited
+of time, between which Python checks limits, interrupts and progress; regions that are not visited
 widen the bounds of the count.
 """
 
@@ -120,7 +120,7 @@ def completed_visit(
 
 
 def _companions(problem: Problem, settings: Settings) -> list[CornerQuestion]:
-    """Return the questions counted later that the same visit can answer, if time allows."""
+    """Return the later questions that the same visit can answer, if time allows."""
     if settings.companions is None:
         return []
     queries = list(settings.companions.queries)
@@ -141,8 +141,8 @@ class CornerRun:
         problem: the question.
         settings: limits, threads, and the listener of progress.
         weights: of all features' cells, to find the share of each mask, too.
-        along: questions that differ only in their changes; a complete visit answers them for the
-            companions in the settings.
+        along: questions that differ only in their changes; a complete visit answers these
+            companions, too.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class CornerRun:
         self._n_threads = self._affordable_threads()
 
     def _find_known(self, own: CornerQuestion) -> bool:
-        """Take the counts of an earlier visit, if one has them."""
+        """Use the counts of an earlier visit, if there was one."""
         companions = self._settings.companions
         known = None if companions is None else companions.counts.get((own.key, own.changes[0]))
         if known is None or self._visit.weights is not None:
@@ -178,7 +178,7 @@ class CornerRun:
         return True
 
     def _made(self) -> _core.CornerSums | None:
-        """List the corners; None if the time or an interrupt ended that."""
+        """List the corners; None if time ran out or an interrupt came."""
         n_regions = self._problem.n_regions
         left = self._settings.seconds_left()
 
@@ -286,7 +286,7 @@ class CornerRun:
 
     @property
     def _unvisited(self) -> int:
-        """Combinations of non-sensitive cells that were not visited."""
+        """The number of combinations of non-sensitive cells not visited."""
         n_left = self._n_blocks - self._done
         return self._problem.n_combinations // self._n_blocks * n_left
 
