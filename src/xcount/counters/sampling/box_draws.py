@@ -1,4 +1,4 @@
-"""Draws from a domain with rules: from all of its boxes in one go, and never from outside."""
+"""Draws from a domain with rules: from all of its boxes at once, never from outside it."""
 
 from __future__ import annotations
 

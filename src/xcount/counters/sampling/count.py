@@ -1,8 +1,8 @@
-"""Estimating a count: what is left to estimate, and what to draw samples from.
+"""Estimate a count: the part left to estimate, and the source of its samples.
 
 The open part of a count is a :class:`Rest`. A sample from all of it decides all open masks at once
-(a row), or a single region if masks are too many. If hits are rare, a cover of the open part is
-refined first: what it proves is certain, and what it leaves open holds more of the hits.
+(a row), or a single region if there are too many masks. If hits are rare, a cover of the open part
+is refined first: its decided part is certain, and hits are more frequent in its open part.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Rest:
 
     @property
     def n_unresolved(self) -> int:
-        """The number of unresolved masks; a range may be longer than ``len`` can say."""
+        """The number of unresolved masks; a range may be too long for ``len``."""
         masks = self.unresolved
         return masks.stop - masks.start if isinstance(masks, range) else len(masks)
 
@@ -87,7 +87,7 @@ class Rest:
 
 
 def _draws_regions(problem: Problem, settings: Settings, rest: Rest) -> bool:
-    """Tell whether a row of all masks, and the pairs among them, would be too much for a sample."""
+    """Return whether a row of all masks, and the pairs among them, is too much for a sample."""
     if rest.pairs is not None:
         return False
     if is_long_row(problem):
@@ -102,7 +102,7 @@ def _draws_regions(problem: Problem, settings: Settings, rest: Rest) -> bool:
 
 
 def _obstacle(problem: Problem, settings: Settings, rest: Rest) -> StopReason | None:
-    """Return the limit that not even the first sample would keep, if there is one."""
+    """Return the limit that even the first sample would exceed, if there is one."""
     if rest.pairs is not None or settings.memory_bytes is None:
         return None
     needed = costs.BYTES_PER_TREE_NODE * sum(tree.n_nodes for tree in problem.trees)
@@ -110,7 +110,7 @@ def _obstacle(problem: Problem, settings: Settings, rest: Rest) -> StopReason | 
 
 
 class CountEstimate:
-    """An estimate of a count: from the whole rest, or from a cover of what is left of it undecided.
+    """An estimate of a count: from the whole rest, or from the open part of a cover.
 
     It is a :class:`xcount.counters.sampling.policy.Estimate`. A sample from the whole rest decides
     all masks at once. If hits are rare, a cover is refined first, as long as that promises to save
@@ -134,7 +134,7 @@ class CountEstimate:
         self._details: dict[str, Any] = {}
         self._plain: Estimator | None = None  # draws from the whole rest; made when needed
         self._chosen: Estimator | None = None  # draws the samples of the answer
-        self._certain: Bounds | None = None  # if the answer needs no sample
+        self._certain: Bounds | None = None  # set if the answer needs no sample
         self.stop_reason = StopReason.COMPLETE
 
     def _make_draws(self) -> Draws:
@@ -146,7 +146,7 @@ class CountEstimate:
             draws = RowDraws(space, rest.unresolved, rest.pairs)
             try:
                 draws.n_trees  # noqa: B018  # makes the native sampler
-            except BudgetError:  # more cells on an axis than a row of masks is made for
+            except BudgetError:  # more cells on an axis than a row of masks supports
                 pass
             else:
                 return draws
@@ -155,7 +155,7 @@ class CountEstimate:
         return RegionDraws(problem.form.corner_question)
 
     def limit(self, settings: Settings) -> None:
-        """Go on within these limits; delta stays as it is."""
+        """Continue within these limits; delta stays the same."""
         self._settings = replace(settings, delta=self._settings.delta)
         if self._plain is not None:
             self._plain.limit(settings)
@@ -179,15 +179,15 @@ class CountEstimate:
 
     @property
     def pilot_seconds(self) -> float:
-        """What the pilot has cost, in seconds of one core."""
+        """The cost of the pilot so far, in seconds of one core."""
         return 0.0 if self._draws is None else self._plain_estimator().pilot_seconds
 
     def seconds_left(self) -> float:
-        """Predict what the rest of the estimate costs, in seconds of one core."""
+        """Predict the remaining cost of the estimate, in seconds of one core."""
         return math.inf if self._chosen is None else self._chosen.seconds_left()
 
     def run(self, method: str, details: Mapping[str, Any]) -> Tally:
-        """Estimate, and return what was found."""
+        """Run the estimate to its end, and return the tally."""
         try:
             for _ in self.slices():
                 pass
@@ -219,7 +219,7 @@ class CountEstimate:
             self._chosen.narrow(known)
 
     def tally(self, method: str, details: Mapping[str, Any]) -> Tally:
-        """Return what was found so far."""
+        """Return the tally so far."""
         details = {**self._details, **details}
         if self._certain is not None:
             return _decided(self._certain, self._settings.epsilon, method, details)
@@ -265,7 +265,7 @@ class CountEstimate:
         return KnownPart(self.rest.solved, undecided, self.rest.known, self._problem.n_regions)
 
     def _cover_known_part(self, cover: CoverDraws) -> KnownPart:
-        """Return what a cover proves, in whole regions."""
+        """Return the part that a cover proves, in whole regions."""
         certain, undecided = cover.counts(self._problem.n_combinations)
         known, n_regions = self.rest.known, self._problem.n_regions
         return KnownPart(self.rest.solved + certain, undecided, known, n_regions)
@@ -282,11 +282,11 @@ class CountEstimate:
         return self._plain
 
     def _tell(self) -> None:
-        """Report that the run goes on; the listener may end it by raising."""
+        """Report that the run is still going; the listener may end it by raising."""
         self._settings.report(Progress(0.0, *self.rest.known, "a few samples"))
 
     def _can_cover(self) -> bool:
-        """Tell whether a cover fits the limits: it starts with all difference trees."""
+        """Return whether a cover fits the limits: it starts with all difference trees."""
         pairs = self.rest.pairs
         return pairs is not None and is_affordable(self._problem, self._settings, len(pairs))
 
@@ -340,9 +340,9 @@ class CountEstimate:
 
 
 def _pooled(plain_pilot: Pilot, plain: KnownPart, pilot: Pilot, covered: KnownPart) -> Pilot:
-    """Return what a cover's pilot says together with that of plain samples.
+    """Return the pilot of a cover pooled with that of plain samples.
 
-    Plain samples count by the part of their regions that is still open, their hits without those
+    Plain samples count by the part of their regions that is still open; their hits exclude those
     that the cover has proved since.
     """
     part = float(Fraction(covered.undecided, plain.undecided))
@@ -354,7 +354,7 @@ def _pooled(plain_pilot: Pilot, plain: KnownPart, pilot: Pilot, covered: KnownPa
 
 
 def _decided(bounds: Bounds, epsilon: float, method: str, details: Mapping[str, Any]) -> Tally:
-    """Return what is known without a sample: exact but for the rounding of volumes."""
+    """Return the tally without any sample: exact except for the rounding of volumes."""
     count = bounds.settled(epsilon)
     reason = StopReason.STEPS if count is None else StopReason.COMPLETE
     return Tally(count, *bounds, method, reason, details={**details, "samples": 0})
@@ -389,7 +389,7 @@ def count_by_sampling(problem: Problem, settings: Settings) -> Tally:
 
 
 def rest_to_sample(problem: Problem, settings: Settings) -> Rest:
-    """Return everything as the rest, but for masks that bounds show to be never sensitive."""
+    """Return all masks as the rest, except those that bounds prove to be never sensitive."""
     n_terms, most = problem.form.n_terms, settings.thresholds.max_checked_terms
     if n_terms > most or is_cheap_to_sample(problem, settings):
         return Rest.everything(problem)
@@ -401,7 +401,7 @@ def rest_to_sample(problem: Problem, settings: Settings) -> Rest:
 
 
 def is_cheap_to_sample(problem: Problem, settings: Settings) -> bool:
-    """Tell whether an estimate of everything costs less than a scan of the pairs of masks."""
+    """Return whether an estimate of everything costs less than a scan of the pairs of masks."""
     scan = pair_scan_seconds(problem)
     if scan < settings.thresholds.free_pair_scan_seconds:
         return False

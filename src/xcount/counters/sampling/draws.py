@@ -44,8 +44,8 @@ LEVELS = 1024
 _TRIAL_STREAM = 2**63
 """The stream of random numbers of samples that choose a budget."""
 _DECIDED_ENOUGH, _DECIDES_MORE = 0.1, 0.5
-"""A larger budget is tried if more than the first part of the masks are left open, and chosen if it
-leaves less than the second part of those open."""
+"""A larger budget is tried if more than the first fraction of the masks is left open, and chosen if
+it leaves less than the second fraction of those open."""
 
 
 class NativeDraws:
@@ -80,7 +80,7 @@ class NativeDraws:
     ) -> Outcomes:
         """Return the histogram of the outcomes of n batches, and the hits of their samples.
 
-        If time runs out, of the first samples only, or of none.
+        If time runs out, they cover only the first samples, or none.
         """
         outcomes: Outcomes = self._native.draw(seed, stream, first, n, n_threads, seconds, on_pause)
         return outcomes
@@ -101,7 +101,7 @@ class RowDraws(NativeDraws):
         self._space = space
         self._masks = np.array(masks, dtype=np.int64)
         self._pairs: NDArray[np.int64] | None = None
-        # If pairs abound, windows and extremes decide all masks faster than pair by pair.
+        # With many pairs, windows and extremes decide all masks faster than pair by pair.
         if pairs is not None and len(pairs) <= 4 * len(masks):
             self._pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
@@ -271,7 +271,7 @@ class CoverDraws(NativeDraws):
 
 
 def searched_sample_seconds(n_trees: float) -> float:
-    """Estimate what a single region costs that a search decides, apart from the search itself."""
+    """Estimate the cost of a single region decided by a search, apart from the search itself."""
     return costs.SECONDS_PER_SAMPLE + n_trees * costs.SECONDS_PER_REGION_TREE
 
 
@@ -374,7 +374,7 @@ class CellDraws:
     def _outcomes(
         self, regions: NDArray[np.int32], sources: NDArray[np.int64], end: float = math.inf
     ) -> NDArray[np.float64]:
-        """Return the outcomes of samples; fewer if the time ends before."""
+        """Return the outcomes of samples; fewer if time runs out."""
         block = self._decider.block
         found = []
         for first in range(0, len(regions), block):

@@ -1,15 +1,15 @@
-"""Estimates a number from samples: plan, draw, look, stop.
+"""Estimate a number from samples: plan, draw, look, stop.
 
 A part of the number is known, ``C = certain + p * undecided``, and samples estimate the share p of
 the rest. For a count, the regions not counted yet are ``undecided = (combinations of other cells) x
 (masks)`` many; one sample is one combination of the non-sensitive cells, and its outcome is the
-fraction of the masks that are sensitive there, so its mean is p. Weights are estimated alike, in
+fraction of the masks that are sensitive there, so its mean is p. Weights are estimated likewise, in
 whole units. Outcomes feed a confidence sequence and, if they vary much, Huber's estimate or one
 stopped by a curve (see :mod:`xcount.counters.sampling.intervals` and
 :mod:`xcount.counters.sampling.stopping`); delta is split between the two.
 
-Same seed, same answer: samples are numbered, the interval is looked at after numbers of samples
-that do not depend on time, and how the work was sliced leaves no trace.
+The same seed gives the same answer: samples are numbered, the interval is updated after numbers of
+samples that do not depend on time, and the slicing of the work has no influence.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from xcount.counters.settings import Settings
 from xcount.counters.tally import Bounds, Progress, StopReason, Tally
 
 PILOT, MAIN = 0, 1
-"""Streams of random numbers; later series of samples have streams of their own."""
+"""Random streams; each later series of samples has its own streams."""
 WAITING = (0, 0, 1)
-"""Tells the generator of waiting times from those of batches, whose keys end in a number: numpy
-takes a key that is shorter for one that ends in zeros."""
+"""Separates the generator of waiting times from those of batches, whose keys end in a number: numpy
+treats a shorter key like one that ends in zeros."""
 
 _GROWTH = 0.1
-"""The interval is looked at whenever the number of samples has grown by this fraction."""
+"""The interval is updated whenever the number of samples has grown by this fraction."""
 FLOAT_MARGIN = Fraction(1, 2**40)
 """Relative widening of sampled shares: beyond the rounding of floats, of volumes, and of chances
 with which a cover's states are drawn (docs/approximate.md)."""
@@ -89,7 +89,7 @@ class KnownPart:
 
     @property
     def certain_share(self) -> float:
-        """What is certain, in units of the undecided regions."""
+        """The certain part, in units of the undecided regions."""
         return float(min(Fraction(self.certain, self.undecided), Fraction(10**9)))
 
 
@@ -99,23 +99,23 @@ class OutOfTimeError(Exception):
 
 @dataclass
 class Evidence:
-    """The evidence of outcomes about their mean: a confidence sequence, maybe a final interval."""
+    """Evidence about the mean outcome: a confidence sequence, perhaps a final interval."""
 
     sequence: BettingSequence
     final: FinalInterval | None
     _pending: NDArray[Any] | None = None
 
     def add(self, histogram: NDArray[Any], hits: NDArray[Any]) -> None:
-        """Add outcomes, which wait for the next look."""
+        """Add outcomes, to be used at the next look."""
         self._pending = histogram if self._pending is None else self._pending + histogram
         if self.final is not None:
             self.final.update(hits)
 
     def take_in(self, certain_share: float) -> None:
-        """Hand the outcomes since the last look to the sequence, all at once.
+        """Pass the outcomes since the last look to the sequence, all at once.
 
-        They are forgotten first: an interrupt in between may lose outcomes, which only widens the
-        interval, but none is taken in twice.
+        They are removed from here first: an interrupt in between may lose outcomes, which only
+        widens the interval, but none is used twice.
         """
         pending, self._pending = self._pending, None
         if pending is not None:
@@ -123,12 +123,12 @@ class Evidence:
 
     @property
     def estimated(self) -> tuple[float, float] | None:
-        """The interval of Huber's estimate, or of one stopped by a curve, once it is there."""
+        """The interval of Huber's estimate, or of one stopped by a curve, once available."""
         return None if self.final is None else self.final.interval
 
 
 def next_look(n_batches: int) -> int:
-    """Return the number of batches after which the interval is looked at again."""
+    """Return the number of batches after which the interval is updated again."""
     return n_batches + max(1, int(n_batches * _GROWTH))
 
 
@@ -142,8 +142,8 @@ class Estimator:
     Args:
         draws: draws the outcomes.
         known_part: what is known before.
-        settings: accuracy, limits, and who does the work.
-        is_long: whether it may be worth while to let others draw.
+        settings: accuracy, limits, and the engine.
+        is_long: whether letting other processes draw may be worthwhile.
         series: number of the series of samples, if several are drawn one after the other.
 
     Attributes:
@@ -165,11 +165,11 @@ class Estimator:
         self.known_part = known_part
         self.is_long = is_long
         self._known = self._bounds = known_part.bounds()
-        self._shown = self._bounds  # in reports of progress: narrowed more often, never used
+        self._shown = self._bounds  # only for progress reports: narrowed more often
         self._draws = draws
         self._settings = settings
         self._lower: Evidence | None = None
-        self._upper: Evidence | None = None  # the same while nothing was left open
+        self._upper: Evidence | None = None  # the same object while no sample was left open
         self._ahead: Batches | None = None
         self._batches = 0
         self._n_samples = 0
@@ -208,13 +208,13 @@ class Estimator:
     def _pilot_so_far(self) -> Pilot:
         values, n = self._values(), float(self._piloted.sum())
         if not n:
-            return Pilot(1, 0.0, 0.0)  # nothing is known: any plan is as good
+            return Pilot(1, 0.0, 0.0)  # without any knowledge, any plan will do
         mean = float(values @ self._piloted) / n
         return Pilot(int(n), mean, float((values - mean) ** 2 @ self._piloted) / n)
 
     @property
     def _asked(self) -> tuple[float, float, float]:
-        """The accuracy asked for, and what is certain in units of the undecided regions."""
+        """The requested accuracy, and the certain part in units of the undecided regions."""
         return self._settings.epsilon, self._settings.delta, self.known_part.certain_share
 
     def price(self, worth: float) -> float:
@@ -233,17 +233,17 @@ class Estimator:
         return pilot.samples_needed(*self._asked)
 
     def _is_clear(self, pilot: Pilot) -> bool:
-        """Tell whether the asked share is so far from the pilot's that few samples decide it."""
+        """Return whether the limit is so far from the pilot's share that few samples decide it."""
         max_share, known = self._settings.max_share, self.known_part
         if max_share is None:
             return False
         asked = max_share.value * known.n_regions - known.certain
         share = max(0.0, float(asked / known.undecided))
-        few = 30 / pilot.n  # a share that the pilot's size can tell from zero
+        few = 30 / pilot.n  # a share that a pilot of this size can distinguish from zero
         return abs(pilot.mean - share) > max(few, 0.3 * share)
 
     def run(self, method: str, details: Mapping[str, Any], pilot: Pilot | None = None) -> Tally:
-        """Run to the end, whatever ends it, and return what was found."""
+        """Run to the end, however it ends, and return the tally."""
         try:
             for _ in self.slices(pilot):
                 pass
@@ -265,7 +265,7 @@ class Estimator:
                 self._ahead.close()
 
     def limit(self, settings: Settings) -> None:
-        """Go on within these limits; delta stays as it is."""
+        """Continue within these limits; delta stays the same."""
         self._settings = replace(settings, delta=self._settings.delta)
 
     def spend(self, delta: float) -> None:
@@ -282,7 +282,7 @@ class Estimator:
         self._bounds = self._known.meet(self._bounds)
 
     def tally(self, method: str, details: Mapping[str, Any]) -> Tally:
-        """Return what was found so far."""
+        """Return the tally so far."""
         self._take_in()
         self._look()
         confidence = 1 - self._settings.delta if self._n_samples else 1.0
@@ -291,7 +291,7 @@ class Estimator:
 
     @property
     def pilot_seconds(self) -> float:
-        """What the pilot has cost, in seconds of one core."""
+        """The cost of the pilot so far, in seconds of one core."""
         return self._pilot_batches * BATCH * self.seconds_per_sample
 
     @property
@@ -300,7 +300,7 @@ class Estimator:
         return self._draws.seconds_per_sample
 
     def seconds_left(self) -> float:
-        """Predict what the rest of the estimate costs, in seconds of one core."""
+        """Predict the remaining cost of the estimate, in seconds of one core."""
         sequence = None if self._lower is None else self._lower.sequence
         if sequence is None or sequence.n == 0:
             return math.inf
@@ -312,7 +312,7 @@ class Estimator:
         return np.arange(self._draws.levels + 1) / self._draws.levels
 
     def _plan(self, pilot: Pilot) -> None:
-        """Choose the tools: a final interval only if it is likely to be there first."""
+        """Choose the tools: a final interval only if it is likely to finish first."""
         epsilon, delta, share = self._asked
         self._n_expected = self.samples_needed(pilot)
         random = np.random.default_rng([self._seed, self._main_stream, *WAITING])
@@ -346,7 +346,7 @@ class Estimator:
             yield (end - before) * BATCH * self.seconds_per_sample
 
     def _is_barren(self) -> bool:
-        """Tell whether no end is in sight: there is no time limit, and no hit in many samples."""
+        """Return whether no end is in sight: no time limit, and no hit in many samples."""
         assert self._upper is not None
         thresholds = self._settings.thresholds
         least, most = thresholds.least_barren_samples, thresholds.most_barren_samples
@@ -357,7 +357,7 @@ class Estimator:
         )
 
     def _slice(self, end: int) -> None:
-        """Draw as many batches as fit into a slice of time, none beyond the end."""
+        """Draw as many batches as fit into a slice of time, up to the next look."""
         if self._ahead is None:
             self._ahead = self._others(end)
         if self._ahead is None:
@@ -418,7 +418,7 @@ class Estimator:
         return outcomes
 
     def _take_in(self) -> None:
-        """Hand the outcomes since the last look to the sequences."""
+        """Pass the outcomes since the last look to the sequences."""
         for evidence in (self._lower, self._upper):
             if evidence is not None:
                 evidence.take_in(self.known_part.certain_share)
@@ -441,8 +441,8 @@ class Estimator:
     def _look(self) -> None:
         """Bring the bounds up to date.
 
-        If the sequence and the final interval exclude each other, one is wrong, as one may be with
-        probability delta. Then the sequence counts: with more samples it comes to an end.
+        If the sequence and the final interval exclude each other, one is wrong, which may happen
+        with probability delta. Then the sequence counts: with more samples it still converges.
         """
         if self._lower is None or self._upper is None:
             return
@@ -466,7 +466,7 @@ class Estimator:
         return (self._lower.sequence.mean + self._upper.sequence.mean) / 2
 
     def _point(self) -> int | None:
-        """Return the count that the mean outcome stands for; None before the first sample."""
+        """Return the count that corresponds to the mean outcome; None before the first sample."""
         if self._lower is None or self._lower.sequence.n == 0:
             return None
         return round(self.known_part.count_of(Fraction(self._mean())))
@@ -490,7 +490,7 @@ class Estimator:
         return min(max(point, self._bounds.low), self._bounds.high) or None
 
     def _report(self) -> None:
-        """Report progress now and then; that does not change the answer."""
+        """Report progress now and then, without influence on the answer."""
         now = time.monotonic()
         if (
             self._settings.on_progress is None

@@ -1,6 +1,6 @@
 """Confidence intervals from independent samples.
 
-Of a fixed number of samples:
+From a fixed number of samples:
 
 - A share by Clopper and Pearson ("The use of confidence or fiducial limits", Biometrika 1934): each
   end is the share at which as many hits, or as few, have probability delta/2.
@@ -13,7 +13,7 @@ mean p:
 
 - :class:`BettingSequence`: an interval at every moment. It is a confidence sequence by betting
   (Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", JRSS-B 2024,
-  Theorem 1): for a candidate mean m, whoever bets on ``Y > m`` at fair odds owns
+  Theorem 1): for a candidate mean m, a bettor on ``Y > m`` at fair odds has the wealth
   ``W(m) = prod(1 + bet * (Y - m))``, with ``bet >= 0`` chosen before Y is seen and small enough
   that W stays positive. At ``m = p`` W is a martingale that starts at 1, so by Ville's inequality
   it ever reaches 1/alpha with probability at most alpha; all m with ``W(m) >= 1/alpha`` are
@@ -23,7 +23,7 @@ mean p:
   be the number of draws up to the k-th success, and R the sum of N independent Exp(1) variables;
   then ``p * R`` is Gamma(k, 1), whatever p is.
 
-A third one, for counts of which a part is certain, is in :mod:`xcount.counters.sampling.stopping`.
+A third, for counts with a certain part, is in :mod:`xcount.counters.sampling.stopping`.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ Floats = NDArray[np.float64]
 # ---- a fixed number of samples ----
 
 _STEPS = 40
-"""Of Newton's method, at most; a handful is enough nearly always."""
+"""Most steps of Newton's method; a handful is nearly always enough."""
 _CLOSE = 1e-7
-"""Relative error of an interval's end, to the outside."""
+"""Relative error of an interval's end, in the outward direction."""
 _SMALL_STEP = 1e-4
 _MAX_TERMS = 20_000
 _ROUNDING = 1e-9
-"""Relative error of tail probabilities, allowed for."""
+"""Relative error allowed for in tail probabilities."""
 
 
 def share_intervals(hits: ArrayLike, n: int, delta: float) -> tuple[Floats, Floats]:
-    """Return the intervals of shares of which so many of n samples are hits, each wrong by delta.
+    """Return the intervals of shares, given the hits in n samples; each may be wrong by delta.
 
     Example:
         >>> low, high = share_intervals([0, 5, 10], 10, 0.05)
@@ -68,8 +68,8 @@ def share_intervals(hits: ArrayLike, n: int, delta: float) -> tuple[Floats, Floa
 def _low_ends(hits: Floats, n: int, alpha: float) -> Floats:
     """Return a p close to the largest with P(Bin(n, p) >= hits) <= alpha; 0 without hits.
 
-    By Newton's method for the logarithm of the tail, which is concave in p. What it finds is moved
-    down a little and checked; where that fails, Chernoff's bound stands.
+    By Newton's method for the logarithm of the tail, which is concave in p. Its result is moved
+    down a little and checked; if the check fails, Chernoff's bound is used.
     """
     found = np.where(hits == n, alpha ** (1 / n) * (1 - _CLOSE), 0.0)
     some = np.flatnonzero((hits > 0) & (hits < n))
@@ -93,7 +93,7 @@ def _low_ends(hits: Floats, n: int, alpha: float) -> Floats:
 
 
 def _guess(k: Floats, n: int, alpha: float) -> Floats:
-    """Return about the p with P(Bin(n, p) >= k) = alpha (Abramowitz and Stegun, 26.5.22)."""
+    """Return an approximate p with P(Bin(n, p) >= k) = alpha (Abramowitz and Stegun, 26.5.22)."""
     y = NormalDist().inv_cdf(1 - alpha)
     a, b = 1 / (2 * k - 1), 1 / (2 * (n - k) + 1)
     rest, h = (y * y - 3) / 6, 2 / (a + b)
@@ -149,7 +149,7 @@ def _fraction(a: Floats, b: Floats, x: Floats) -> Floats:
 
 
 def quantile_ranks(level: float, n: int, delta: float) -> tuple[int, int]:
-    """Return ranks, from 1, between whose samples the quantile lies; 0 and n + 1 if beyond them.
+    """Return the ranks, from 1, of samples that bound the quantile; 0 and n + 1 if none does.
 
     The quantile q is the least number with P(X <= q) >= level. Of n samples, at most Bin(n, level)
     lie below q, and at least so many are at most q.
@@ -170,7 +170,7 @@ def quantile_ranks(level: float, n: int, delta: float) -> tuple[int, int]:
 
 
 def mean_interval(values: Floats, most: float, delta: float) -> tuple[float, float]:
-    """Return the interval of the mean of numbers between 0 and ``most``, wrong by delta.
+    """Return an interval of the mean of numbers from 0 to ``most``, wrong with probability delta.
 
     Example:
         >>> low, high = mean_interval(np.arange(1000) % 2 * 1.0, 1.0, 0.05)
@@ -237,7 +237,7 @@ class _Bettor:
         return logs
 
     def bound(self, log_threshold: float, start: float, estimate: float) -> float:
-        """Return a rejected mean as near to the sample mean as is known; ``start`` if none is.
+        """Return the rejected mean closest to the sample mean; ``start`` if none is rejected.
 
         Bisection on a logarithmic scale: a small mean is bounded as sharply as a large one.
         """

@@ -1,7 +1,8 @@
 """A discarded pilot sample predicts the cost of an estimate and picks its stopping rule.
 
-The confidence sequence is always there. Beside it, Huber's estimate or, if a part of the count is
-certain, one stopped by a curve finishes first if outcomes vary much; a part of delta is theirs.
+The confidence sequence is always used. If outcomes vary much, a second rule, which gets a part of
+delta, finishes earlier: Huber's estimate or, if a part of the count is certain, an estimate stopped
+by a curve.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from xcount.counters.sampling.intervals import GammaBernoulli
 from xcount.counters.sampling.stopping import StoppedEstimate, hits_needed
 
 FinalInterval = GammaBernoulli | StoppedEstimate
-"""An estimate that has its interval only once, when it has seen enough."""
+"""An estimate that gives its interval only once, at its end."""
 
 MIN_GAMMA_EPSILON = 1e-3
-"""Huber's estimate is planned in time proportional to 1 / epsilon; below this it is not used."""
+"""Least epsilon for Huber's estimate, whose planning takes time proportional to 1 / epsilon."""
 FINAL_DELTA = 0.8
 """Part of delta that goes to Huber's estimate, or to one stopped by a curve, if one is used."""
 _CURVE_RATIO = 0.02
 """With more than this certain, in units of the rest, a curve takes fewer samples than Huber's
 estimate of the rest by epsilon."""
 _CAUTION = 1.2
-"""So many standard errors of the pilot's mean are allowed for."""
+"""Standard errors allowed for in the pilot's mean."""
 _CURVE_MARGIN = 1.05
 """A curve takes so many times the samples of an interval at the right time: it waits for looks."""
 _LEAST_HITS, _MOST_HITS = 3, 20
@@ -39,14 +40,14 @@ _GAMMA_MARGIN = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """The number, mean and variance of a few samples, which are not used again."""
+    """The number, mean and variance of a few samples, which are then discarded."""
 
     n: int
     mean: float
     variance: float
 
     def is_enough(self, hits: int, epsilon: float, delta: float, certain_share: float) -> bool:
-        """Tell whether so many hits are enough to plan by: more would cost more than they save."""
+        """Return whether so many hits are enough for a plan, and more would not pay."""
         if hits >= _MOST_HITS:
             return True
         asked = (epsilon, delta, certain_share)
@@ -78,7 +79,7 @@ class Pilot:
     def final_interval(
         self, epsilon: float, delta: float, certain_share: float, random: np.random.Generator
     ) -> FinalInterval | None:
-        """Choose what is likely to finish before the confidence sequence, if anything is."""
+        """Choose the rule that is likely to finish before the confidence sequence, if any."""
         asked = (epsilon, delta, certain_share)
         is_fine = epsilon < MIN_GAMMA_EPSILON
         if is_fine or self.final_samples(*asked) >= self.betting_samples(*asked):
@@ -99,8 +100,8 @@ class Pilot:
 def _most_samples(epsilon: float, delta: float, certain_share: float) -> float:
     """Predict the most samples that an estimate takes if a part of the count is certain.
 
-    It takes most if the rest is about as large as what is certain: a larger rest has more hits, of
-    a smaller one a rougher estimate is enough.
+    It takes most if the rest is about as large as the certain part: a larger rest has more hits,
+    and for a smaller one a rougher estimate is enough.
     """
     if certain_share == 0:
         return math.inf

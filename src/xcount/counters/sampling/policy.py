@@ -1,22 +1,22 @@
-"""What to do next: exact work or samples, and which estimate.
+"""Decide what to do next: exact work or samples, and which estimate.
 
-Exact work starts, since most questions are answered before a first sample would be drawn. Then a
-pilot predicts what an estimate of the open part costs. Exact work goes on alone until it has cost
-as much; then the estimate starts and both take turns, always the one that has cost less, until one
-of them has the answer. So the answer costs at most about twice the work of the cheaper one. Cost is
-counted in steps and samples, not in seconds, hence the answer does not depend on the machine
+Exact work starts, since it answers most questions before a first sample would be drawn. Then a
+pilot predicts the cost of an estimate of the open part. Exact work continues alone until it has
+cost as much; then the estimate starts and both take turns, always the one that has cost less, until
+one of them has the answer. So the answer costs at most about twice the work of the cheaper one.
+Cost is counted in steps and samples, not in seconds, so the answer does not depend on the machine
 (unless a time limit cuts it short: exact work leaves half of the time to sampling).
 
-An estimate is one of the part that was open when it started: what exact work solves later narrows
-the bounds of the whole, and leaves the estimate as it is. If the open part has shrunk so much that
+An estimate covers the part that was open when it started: later exact work narrows the bounds of
+the whole, but does not change the estimate. If the open part has shrunk so much that
 a new estimate costs far less than finishing the old one, a new one starts, from new samples. Delta
 is split between the estimates beforehand: 0.9 of it for the first, then half of what is left for
 each. Once exact work has ended, no other estimate can follow, and all that is left of delta goes to
 the one that starts. So the chance that any of them is ever wrong is at most delta, and the bounds
 of all of them hold together.
 
-Counts (:mod:`xcount.counters.auto`) and weights (:mod:`xcount.measures.weigh`) are found that way.
-The thresholds are in :class:`xcount.counters.costs.Thresholds`, a map is in ``docs/auto.md``.
+Counts (:mod:`xcount.counters.auto`) and weights (:mod:`xcount.measures.weigh`) are found this way.
+The thresholds are in :class:`xcount.counters.costs.Thresholds`; a map is in ``docs/auto.md``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from xcount.counters.settings import Settings
 from xcount.counters.tally import Bounds, StopReason, Tally
 
 _FIRST_PART, _LATER_PART = 0.9, 0.5
-"""Parts of what is left of delta that the first estimate gets, and each later one."""
+"""Fractions of the remaining delta: for the first estimate, and for each later one."""
 
 Found = TypeVar("Found")
 
@@ -55,7 +55,7 @@ class Work(Protocol):
         ...
 
     def bounds(self) -> Bounds:
-        """Return what is known of the number so far."""
+        """Return the bounds on the number so far."""
         ...
 
 
@@ -68,7 +68,7 @@ class ExactWork(Work, Protocol):
         ...
 
     def end(self, reason: StopReason | None = None) -> None:
-        """Note why the work ended, as far as its slices have come."""
+        """Record why the work ended after its last slice."""
         ...
 
 
@@ -123,7 +123,7 @@ def with_grace_period(settings: Settings) -> Settings:
 
 
 class SuccessiveEstimates:
-    """Estimates, one after the other, of what exact work leaves open.
+    """Estimates, one after the other, of the part that exact work leaves open.
 
     Args:
         exact: the exact work.
@@ -131,7 +131,7 @@ class SuccessiveEstimates:
         make: makes an estimate of the part that is open now.
 
     Attributes:
-        work: what sampling has cost so far, in seconds of one core.
+        work: the cost of sampling so far, in seconds of one core.
         is_over: whether the current estimate has ended, for whatever reason.
         is_last: whether the estimate that starts next is the last one.
     """
@@ -144,7 +144,7 @@ class SuccessiveEstimates:
         self._next_size = self._current_size = 0  # of the open part
         self._current: Estimate | None = None
         self._slices: Generator[float, None, None] | None = None
-        self._earlier: Bounds | None = None  # found by estimates that were given up
+        self._earlier: Bounds | None = None  # found by abandoned estimates
         self.work = 0.0
         self.is_over = self.is_last = False
 
@@ -171,7 +171,7 @@ class SuccessiveEstimates:
                 estimate.limit(settings)
 
     def price(self, worth: float) -> float:
-        """Predict what an estimate of the open part costs; the pilot may cost a part of worth."""
+        """Predict the cost of an estimate of the open part; the pilot may cost a part of worth."""
         candidate = self._candidate()
         if not candidate.is_needed:
             return 0.0
@@ -191,7 +191,7 @@ class SuccessiveEstimates:
             self.is_over = True
 
     def renew(self) -> None:
-        """Adopt what exact work knows now; start a new estimate if that is far cheaper."""
+        """Adopt the bounds of exact work; start a new estimate if that is far cheaper."""
         if self._current is None or self.is_over:
             return
         self._current.narrow(self._exact.bounds())
@@ -204,14 +204,14 @@ class SuccessiveEstimates:
             self._start(self._candidate())
 
     def bounds(self) -> Bounds:
-        """Return what exact work and all estimates know of the number."""
+        """Return the bounds on the number from exact work and all estimates."""
         known = self._exact.bounds()
         for found in (self._earlier, None if self._current is None else self._current.bounds()):
             known = known if found is None else known.meet(found)
         return known
 
     def tally(self, method: str, reason: StopReason, details: Mapping[str, Any]) -> Tally:
-        """Return what the last estimate found, within the bounds of all."""
+        """Return the tally of the last estimate, within the bounds of all."""
         assert self._current is not None
         self._current.narrow(self.bounds())
         self._current.stop_reason = reason
@@ -220,7 +220,7 @@ class SuccessiveEstimates:
         return replace(tally, confidence=1 - self._settings.delta if is_sampled else 1.0)
 
     def close(self) -> None:
-        """Give up samples that others draw ahead."""
+        """Discard samples that others draw ahead."""
         if self._slices is not None:
             self._slices.close()
 
@@ -235,7 +235,7 @@ class SuccessiveEstimates:
 
     @property
     def _part(self) -> float:
-        """The part of what is left of delta that the next estimate gets."""
+        """The fraction of the remaining delta that the next estimate gets."""
         if self.is_last:
             return 1.0
         return _LATER_PART if self._n_started else _FIRST_PART
@@ -250,7 +250,7 @@ class SuccessiveEstimates:
 
 
 class Scheduler(ABC, Generic[Found]):
-    """Exact work, and estimates of what it leaves open, in turns.
+    """Exact work and estimates of the part it leaves open, in turns.
 
     Args:
         exact: the exact work.
@@ -277,24 +277,24 @@ class Scheduler(ABC, Generic[Found]):
         self._visit_seconds, self._only_bounds = visit_seconds, only_bounds
         self._slices = exact.slices()
         self._exact_work = spent
-        self._exact_seconds = 0.0  # on the clock, for the time limit
-        self._can_count = True  # exact work may still have the answer, as far as is known
-        self._estimates: SuccessiveEstimates | None = None  # once somebody has asked for one
+        self._exact_seconds = 0.0  # by the clock, for the time limit
+        self._can_count = True  # exact work may still find the answer
+        self._estimates: SuccessiveEstimates | None = None  # made on first use
 
     @abstractmethod
     def _make_estimates(self) -> SuccessiveEstimates:
-        """Return estimates of what exact work leaves open."""
+        """Return estimates of the part that exact work leaves open."""
 
     @abstractmethod
     def _visited(self) -> Found | None:
-        """Visit all regions; None if that turns out to be too much."""
+        """Visit all regions; None if that turns out to cost too much."""
 
     @abstractmethod
     def _found(self) -> Found:
-        """Return what was found so far, exactly or by samples."""
+        """Return the result so far, exact or sampled."""
 
     def run(self) -> Found:
-        """Run to the end, whatever ends it."""
+        """Run to the end, however it ends."""
         try:
             return self._run()
         except KeyboardInterrupt:
@@ -313,11 +313,11 @@ class Scheduler(ABC, Generic[Found]):
 
     @property
     def _free_seconds(self) -> float:
-        """What exact work may cost before anything else is tried."""
+        """The cost of exact work allowed before anything else is tried."""
         return min(self._thresholds.free_exact_seconds, self._visit_seconds)
 
     def _work_alone(self) -> Found | None:
-        """Work exactly until that has cost as much as an estimate would; visit if cheaper.
+        """Work exactly until the cost equals that of an estimate; visit if that is cheaper.
 
         None if it is time for an estimate.
         """
@@ -340,25 +340,25 @@ class Scheduler(ABC, Generic[Found]):
         return self._found()
 
     def _visit(self) -> Found | None:
-        """Visit all regions, which is cheaper than to go on; None if it is not, and never is."""
+        """Visit all regions, at most once; None if that turns out to cost too much."""
         self._visit_seconds = math.inf
         return self._visited()
 
     def _sampling(self) -> SuccessiveEstimates:
-        """Return the estimates; they are made when first asked for."""
+        """Return the estimates; they are made on first use."""
         if self._estimates is None:
             self._estimates = self._make_estimates()
         return self._estimates
 
     def _is_turn_of_estimate(self) -> bool:
-        """Tell whether sampling has cost less than exact work, or is alone."""
+        """Return whether sampling has cost less than exact work, or exact work is over."""
         sampling = self._sampling()
         return not sampling.is_over and (
             not sampling.has_started or not self._can_count or sampling.work <= self._exact_work
         )
 
     def _take_turns(self) -> None:
-        """Go on with whichever has cost less, until one of them has the answer."""
+        """Continue with whichever has cost less, until one of them has the answer."""
         sampling = self._sampling()
         if self._settings.expired() and not sampling.has_started:
             self._settings, self._can_count = with_grace_period(self._settings), False
@@ -381,12 +381,12 @@ class Scheduler(ABC, Generic[Found]):
 
     @property
     def _most_work(self) -> float:
-        """What exact work may cost: there is an end, even without a time limit."""
+        """The most that exact work may cost: it is finite even without a time limit."""
         is_endless = self._sampling().is_over and self._settings.timeout_seconds is None
         return self._thresholds.last_seconds if is_endless else math.inf
 
     def _work_until(self, work: float) -> None:
-        """Work exactly until that has cost so much, or taken half of the time altogether."""
+        """Work exactly up to a given cost, or until half of the total time is over."""
         started, settings = time.monotonic(), self._settings
         if settings.timeout_seconds is not None:
             allowed = max(0.0, settings.timeout_seconds / 2 - self._exact_seconds)
@@ -413,7 +413,7 @@ class Scheduler(ABC, Generic[Found]):
         return self._exact.bounds() if self._estimates is None else self._estimates.bounds()
 
     def _answer(self, bounds: Bounds, *, judge: bool = True) -> StopReason | None:
-        """Return why there is no need to go on, if there is none."""
+        """Return why there is no need to continue; None if there is."""
         settings = self._settings
         if bounds.settled(settings.epsilon, bounds.low) is not None:
             return StopReason.COMPLETE
@@ -423,7 +423,7 @@ class Scheduler(ABC, Generic[Found]):
         return None
 
     def _sampled(self) -> SuccessiveEstimates | None:
-        """Return the estimates that the answer rests on; None if it is exact work's alone."""
+        """Return the estimates that the answer rests on; None if it is only exact work's."""
         estimates = self._estimates
         is_sampled = estimates is not None and estimates.has_started and self._exact.open_size > 0
         return estimates if is_sampled else None

@@ -1,8 +1,8 @@
-"""An estimate that stops by itself where a part of the count is certain.
+"""A self-stopping estimate for counts of which a part is certain.
 
-The count is ``certain + p * undecided``; in units of what is certain it is ``1 + rate``. How many
-samples it takes depends on the rate, which nobody knows beforehand. So they are stopped by a curve
-that is fixed beforehand, and depends on epsilon and delta alone.
+The count is ``certain + p * undecided``; in units of the certain part it is ``1 + rate``. How many
+samples it takes depends on the rate, which is not known beforehand. So sampling is stopped by a
+curve that is fixed beforehand and depends only on epsilon and delta.
 
 With an Exp(1) variable for each draw as its waiting time, hits are a Poisson process of rate p,
 whatever p is (the idea of Huber's estimate); time is counted in units in which the rate is
@@ -10,7 +10,7 @@ p / (certain / undecided). Let N(t) be the hits up to time t. The process stops
 
 * at an early look (t, k), if ``N(t) <= k``: the rest is small;
 * at the corner (t, k) of a staircase, at the first moment not before t with ``N >= k``. Corners are
-  the rarer in time the more hits they ask for; the first one is (T, 0), the last one (0, most).
+  earlier in time the more hits they need; the first one is (T, 0), the last one (0, most).
 
 Where it stops is a point of a curve; take the points in the order in which the rate grows: early
 looks by time, their hits upwards, then the staircase from its last moment to its first. For the
@@ -53,7 +53,7 @@ _HELD_BACK, _HELD_BACK_LESS = 0.5, 0.6
 _ROOM = 0.03
 """The staircase is laid for this much less of delta / 2: room for early looks before it."""
 _NEGLIGIBLE = 1e-12
-"""A probability so small is not worth computing; Chernoff's bound stands for it."""
+"""Probabilities below this are not computed; Chernoff's bound is used instead."""
 _SOLVED = 1e-9
 """Relative widening of ends: beyond the error of what they solve."""
 _FEW = 20
@@ -145,7 +145,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class StoppingCurve:
-    """Where to stop, and what that says about the rate.
+    """Where to stop, and the interval of the rate for each stop.
 
     Attributes:
         epsilon: relative error of 1 + rate that intervals allow.
@@ -288,7 +288,7 @@ def _least_time(hits: int, epsilon: float, low: float, high: float) -> float:
 
 
 def _width(hits: int, more: int, epsilon: float, low: float, high: float) -> float:
-    """Return by how much an interval of the mean is too wide, if nothing else is certain.
+    """Return the excess width of an interval of the mean, if nothing else is certain.
 
     With ends a and b of the mean, ``(1 - epsilon) * (t + b) <= (1 + epsilon) * (t + a)`` from the
     time ``t = width / (2 * epsilon)`` on.
