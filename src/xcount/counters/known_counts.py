@@ -66,7 +66,7 @@ class KnownCounts:
         return self._bounds.get(number, (self._whole - self._whole, self._whole))
 
     def is_known(self, number: int) -> bool:
-        """Tell whether the count of the subproblem is known."""
+        """Return whether the count of the subproblem is known."""
         low, high = self[number]
         return bool(low == high)
 

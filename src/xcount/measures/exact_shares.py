@@ -262,7 +262,7 @@ class ExactShares:
         yield from slices_of(runs, budgets, thresholds)
 
     def limit(self, settings: Settings) -> None:
-        """Go on within these limits."""
+        """Continue within these limits."""
         self._settings = settings
         for product in self._each:
             if product.run is not None:

@@ -47,7 +47,7 @@ class Work(Protocol):
     stop_reason: StopReason
 
     def limit(self, settings: Settings) -> None:
-        """Go on within these limits."""
+        """Continue within these limits."""
         ...
 
     def slices(self) -> Iterator[float]:
@@ -164,7 +164,7 @@ class SuccessiveEstimates:
         return self.is_over and self.stop_reason in (StopReason.COMPLETE, StopReason.DECIDED)
 
     def limit(self, settings: Settings) -> None:
-        """Go on within these limits."""
+        """Continue within these limits."""
         self._settings = settings
         for estimate in (self._next, self._current):
             if estimate is not None:
@@ -401,12 +401,12 @@ class Scheduler(ABC, Generic[Found]):
         self._exact.end()
 
     def _is_late(self) -> bool:
-        """Tell whether half of the time is over."""
+        """Return whether half of the time is over."""
         left, limit = self._settings.seconds_left(), self._settings.timeout_seconds
         return left is not None and limit is not None and left < limit / 2
 
     def _is_over(self, *, judge: bool = True) -> bool:
-        """Tell whether there is an answer. With ``judge``, a verdict is one, too."""
+        """Return whether there is an answer. With ``judge``, a verdict is one, too."""
         return self._answer(self._bounds(), judge=judge) is not None
 
     def _bounds(self) -> Bounds:
