@@ -22,7 +22,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "workspace",
         "parse",
         "options",
-        "shown",
+        "display",
         "records",
         "record_check",
         "interval",
@@ -138,7 +138,7 @@ theirs; files that are not listed (loaders, reports, commands) stand side by sid
 DOORS = {
     ("answers.count", "cluster"): "count is the front door of a cluster's count",
     ("support.options", "report"): "public functions show a bar in a notebook",
-    ("support.shown", "report"): "results are the front door of cards, tables and plots",
+    ("support.display", "report"): "results are the front door of cards, tables and plots",
     ("runs.batch", "cluster"): "runs are the front door of a cluster's counts",
     ("runs.audit", "report"): "AuditResult.to_html and its like are the reports' front door",
     ("runs.compare", "report"): "CompareResult.to_html and its like are the reports' front door",

@@ -15,8 +15,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from xcount.support.display import DisplayMixin
 from xcount.support.records import RECORDS, fields_of
-from xcount.support.shown import Shown
 
 NAMES = (
     "xcount.load",
@@ -165,7 +165,7 @@ def _class(name: str, cls: type) -> str:
 
 def _members(cls: type) -> dict[str, Any]:
     """Return the methods of a class, including those that display it."""
-    return {**vars(cls), **(vars(Shown) if issubclass(cls, Shown) else {})}
+    return {**vars(cls), **(vars(DisplayMixin) if issubclass(cls, DisplayMixin) else {})}
 
 
 def _in_a_table(text: str) -> str:

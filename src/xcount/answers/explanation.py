@@ -22,9 +22,9 @@ from typing import Annotated, Literal
 
 from xcount.question.change import Change
 from xcount.question.share import Limit
+from xcount.support.display import DisplayMixin
 from xcount.support.interval import Interval, interval_fields
 from xcount.support.records import Json, object_form, or_none, record
-from xcount.support.shown import Shown
 
 Unit = Literal["margin", "probability"]
 
@@ -398,7 +398,7 @@ class GroupRates:
     "Who is affected, in which direction and by how much (`--explain`, and in audits).",
 )
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Explanation(Shown):
+class Explanation(DisplayMixin):
     """The explanation of a count: each list has one entry per measure, ``regions`` first."""
 
     effects: Annotated[

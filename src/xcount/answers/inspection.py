@@ -22,9 +22,9 @@ from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.loaders import load
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Axis, Grid, Missing
+from xcount.support.display import DisplayMixin
 from xcount.support.numerals import to_json
 from xcount.support.records import Json, record, to_dict
-from xcount.support.shown import Shown
 
 _LADDER_STEPS = (-2, -1, 0, 1)
 _AT_LEAST_0 = {"minimum": 0}
@@ -67,7 +67,7 @@ class LeafScale:
 
 @record("inspect", "`xcount inspect --json`.")
 @dataclass(frozen=True, slots=True, repr=False)
-class Inspection(Shown):
+class Inspection(DisplayMixin):
     """A model in numbers.
 
     ``gaps`` are round gaps around the scale of the leaves (see :func:`leaf_scale`), below the

@@ -20,6 +20,7 @@ from xcount.question.change import Change
 from xcount.question.change_fields import CHANGE_FIELDS
 from xcount.question.domain import Domain
 from xcount.question.share import Limit
+from xcount.support.display import DisplayMixin
 from xcount.support.interval import Interval
 from xcount.support.numerals import to_json
 from xcount.support.records import (
@@ -34,7 +35,6 @@ from xcount.support.records import (
     whole_or,
     written,
 )
-from xcount.support.shown import Shown
 
 _AT_LEAST_0 = {"minimum": 0}
 _SHARE = {"minimum": 0, "maximum": 1}
@@ -182,7 +182,7 @@ Distance = Annotated[
 
 @record("count", "`xcount count --json`: one question, one number.")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class CountResult(Shown):
+class CountResult(DisplayMixin):
     """How many regions are sensitive, and how certain that is.
 
     ``low <= C <= high`` holds with probability at least ``confidence``. ``count`` is C or an

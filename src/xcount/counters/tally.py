@@ -11,8 +11,8 @@ from typing import Annotated, Any, NamedTuple
 
 from xcount.question.cell import CellRange, mask_text
 from xcount.question.share import Limit
+from xcount.support.display import DisplayMixin
 from xcount.support.records import Json, record, written
-from xcount.support.shown import Shown
 
 
 class Method(StrEnum):
@@ -138,7 +138,7 @@ class PairCount:
 
 @record("profile", "The count by mask and by pair of masks (`--profile`, and in audits).")
 @dataclass(frozen=True, slots=True, repr=False)
-class Profile(Shown):
+class Profile(DisplayMixin):
     """The count broken down by mask, and by pair of neighbouring masks."""
 
     masks: Annotated[

@@ -12,8 +12,8 @@ from typing import Any
 
 from xcount.counters.tally import StopReason
 from xcount.errors import QueryError
+from xcount.support.display import DisplayMixin
 from xcount.support.interval import Interval
-from xcount.support.shown import Shown
 
 REGIONS = "regions"
 """The measure under which all regions weigh the same: the count itself."""
@@ -49,7 +49,7 @@ def _names(measures: object) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Measured(Shown):
+class Measured(DisplayMixin):
     """The weight of the sensitive regions under a measure, as a share of the whole.
 
     Attributes:

@@ -23,8 +23,8 @@ from xcount.measures.products import ProductComponent
 from xcount.model.ensemble import Feature
 from xcount.model.loaders import kinds
 from xcount.question.grid import Axis, Grid
+from xcount.support.display import DisplayMixin
 from xcount.support.records import Json, record, to_dict
-from xcount.support.shown import Shown
 
 FORMAT = "xcount-population-1"
 MAX_CHARACTERS = 2**28
@@ -33,7 +33,7 @@ MAX_CHARACTERS = 2**28
 
 @record("population", "A fitted population: its components, and how realistic it is.")
 @dataclass(frozen=True, slots=True, repr=False)
-class Portrait(Shown):
+class Portrait(DisplayMixin):
     """A population in words and numbers."""
 
     source: Annotated[str, Json("The data that it was fitted to, by name.")]
@@ -169,7 +169,7 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Population(Shown):
+class Population(DisplayMixin):
     """A mixture of product distributions over cells.
 
     Attributes:

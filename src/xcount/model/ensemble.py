@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from xcount.support.shown import Shown
+from xcount.support.display import DisplayMixin
 from xcount.support.visible import visible
 
 ZERO_RANGE = float(np.float32(1e-35))
@@ -180,7 +180,7 @@ class Encoding(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ensemble(Shown):
+class Ensemble(DisplayMixin):
     """An additive tree model: ``V(x)[k] = base[k] + (sum of leaves of output k) / divisor``.
 
     V is the *margin*, what gaps and cut-offs are about: what the library puts through its link

@@ -52,12 +52,12 @@ from xcount.runs.plan import (
 from xcount.runs.protected import is_protected
 from xcount.runs.ranked import Ranked
 from xcount.runs.task import Question, Task, fingerprint
+from xcount.support.display import DisplayMixin
 from xcount.support.interval import mean, mean_of
 from xcount.support.numerals import to_json
 from xcount.support.options import option, python_option, takes
 from xcount.support.parse import whole_number
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
-from xcount.support.shown import Shown
 
 MAX_PROFILE_BITS = 20_000_000
 """Profiles with more bits of counts are left out, to keep the journal of a wide model readable."""
@@ -68,7 +68,7 @@ Panel = tuple[int | None, Change]
 
 @record("audit", "`xcount audit --json` and `xcount demo --json`.")
 @dataclass(frozen=True, kw_only=True, repr=False)
-class AuditResult(Shown):
+class AuditResult(DisplayMixin):
     """All counts of an audit, and what they are about.
 
     Attributes:

@@ -54,18 +54,18 @@ from xcount.runs.journal_lines import FORMAT, Line, last_run, read_lines
 from xcount.runs.options import BatchOptions
 from xcount.runs.plan import Changes, choose_groups, questions
 from xcount.runs.task import Question, Task, fingerprint
+from xcount.support.display import DisplayMixin
 from xcount.support.interval import Interval, mean, mean_of
 from xcount.support.numerals import to_json
 from xcount.support.options import option, takes
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
-from xcount.support.shown import Shown
 
 MAX_RATIO = limit_form("max_ratio", "`--max-ratio`; null without.")
 
 
 @record("compare", "`xcount compare --json`.")
 @dataclass(frozen=True, kw_only=True, repr=False)
-class CompareResult(Shown):
+class CompareResult(DisplayMixin):
     """The answers of several models to the same questions on a shared grid.
 
     Attributes:

@@ -14,6 +14,7 @@ from xcount.measures.measured import REGIONS
 from xcount.question.change import Change
 from xcount.question.change_fields import change_from
 from xcount.question.share import Limit
+from xcount.support.display import DisplayMixin
 from xcount.support.interval import Interval, Number, mean_fields
 from xcount.support.records import (
     Json,
@@ -25,7 +26,6 @@ from xcount.support.records import (
     record,
     written,
 )
-from xcount.support.shown import Shown
 
 _SHARE = {"minimum": 0, "maximum": 1}
 
@@ -120,7 +120,7 @@ _MEASURE_RATIOS = Spread(
 
 @record("compared", "One question and the answers of all models.")
 @dataclass(frozen=True, slots=True, repr=False)
-class Compared(Shown):
+class Compared(DisplayMixin):
     """One question, answered by every model (None if the run was interrupted before)."""
 
     sensitive: Sensitive

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from xcount.answers.result import CountResult, Sensitive
+from xcount.support.display import DisplayMixin
 from xcount.support.interval import Interval, mean_fields
 from xcount.support.records import Json, record
-from xcount.support.shown import Shown
 
 
 @record("ranked", "A place in the ranking of an audit.")
 @dataclass(frozen=True, slots=True, repr=False)
-class Ranked(Shown):
+class Ranked(DisplayMixin):
     """A group of features in the ranking.
 
     ``score`` is the mean of its judged shares over all panels; the largest comes first. If only

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from xcount.question.cell import CellRange
 from xcount.question.domain import Domain
+from xcount.support.display import DisplayMixin
 from xcount.support.numerals import to_json
 from xcount.support.records import Json, Spread, from_dict, record, to_dict, written
-from xcount.support.shown import Shown
 
 _AT_LEAST_0 = {"minimum": 0}
 
@@ -63,7 +63,7 @@ _NAMES = Json("Its features.", form=Spread.nowhere(lambda data: tuple(data["poin
 
 @record("witness", "Two inputs that differ only in the sensitive features.")
 @dataclass(frozen=True, slots=True, repr=False)
-class Witness(Shown):
+class Witness(DisplayMixin):
     """Two inputs that differ only in the sensitive features, and the model's outputs for both.
 
     Attributes:
@@ -219,7 +219,7 @@ class Witness(Shown):
         return from_dict(cls, data)
 
 
-class Witnesses(Shown, tuple[Witness, ...]):
+class Witnesses(DisplayMixin, tuple[Witness, ...]):
     """A tuple of witnesses that can be displayed.
 
     Attributes:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Shown:
+class DisplayMixin:
     """Base class of results that can be displayed; :mod:`xcount.report` renders them."""
 
     __slots__ = ()
