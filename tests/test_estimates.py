@@ -260,7 +260,9 @@ def test_a_model_of_which_nothing_is_known_is_not_the_least_sensitive() -> None:
     """High bounds stand for what has no estimate where the smallest comes first."""
     found = comparison(bounded("age", 0, 10**6), count_of("age", "0.5", 900_000))
     assert [summary.index for summary in found.ranking] == [1, 0]
-    assert "Nothing is certainly more sensitive than in model 0" in html_comparison(found)
+    assert "On no question is a model certainly more sensitive than model 0" in html_comparison(
+        found
+    )
     clear = comparison(bounded("age", 0, 1000), count_of("age", "0.5", 900_000))
     assert "model 1 is more sensitive to age than model 0" in html_comparison(clear)
 
@@ -277,7 +279,7 @@ def test_tables_of_the_terminal_show_bounds() -> None:
     assert "between 31.0 % and 100 %" in card
     ranking = shown(*audit_tables(audit_of([BOUNDS])))
     assert "31.0 to 100 %" in ranking
-    assert "its low end decides the rank" in ranking
+    assert "its lower end decides the rank" in ranking
     compared = shown(*comparison_tables(comparison(count_of("age", "0.5", 200_000), BOUNDS)))
     assert compared.count("31.0 to 100 %") == 2
     assert "1.55 to 5" in compared
@@ -293,7 +295,7 @@ def test_pages_show_bounds() -> None:
     page = Page(html_report(audit))
     assert "between 31.0 % and 100 %" in page.text
     assert "31.0 to 100 %" in page.text
-    assert "the low one decides the rank" in page.text
+    assert "the lower bound decides the rank" in page.text
     both = Page(html_comparison(comparison(count_of("age", "0.5", 200_000), BOUNDS)))
     assert "310,000 to 1,000,000" in both.text
     assert "1.55 to 5" in both.text
@@ -303,7 +305,7 @@ def test_pages_show_bounds() -> None:
         assert "65.5" not in text
         assert "655" not in text
         assert "None" not in text
-    assert "the low one decides the rank" not in html_report(audit_of([count_of("a", "1", 5)]))
+    assert "the lower bound decides the rank" not in html_report(audit_of([count_of("a", "1", 5)]))
 
 
 def test_a_bar_of_bounds_is_an_interval() -> None:
@@ -345,12 +347,12 @@ def test_rows_that_know_nothing_are_left_out() -> None:
     profile = cells((0, 1000), (123, 456), (0, 1000), (7, 7))
     result = replace(BOUNDS, profile=profile)
     text = shown(*count_tables(result))
-    assert "2 rows of which nothing is known are left out" in text
+    assert "2 rows left out: nothing is known so far" in text
     assert "123 to 456" in text
     assert "0 <= age < 1" not in text
     page = html_report(audit_of([result]))
     shape = page.partition('class="feature"')[2].partition("</details>")[0]
-    assert "2 cells of which nothing is known are left out" in shape
+    assert "2 cells left out: nothing is known so far" in shape
     assert "highest where 1 &lt;= age &lt; 2" in shape
     assert "0 &lt;= age &lt; 1: nothing is known" in shape
     assert "0 &lt;= age &lt; 1" not in shape.partition("</svg>")[2]

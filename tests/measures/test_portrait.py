@@ -123,7 +123,7 @@ def test_a_saved_population_can_be_looked_at(
     for words in ("rows.csv: 320 rows, and 80 held out", "age >= 4", "If independent"):
         assert words in run.out
     beside = xcount_command("inspect", figure_1_file, "--population", kept).out
-    assert "Gaps to ask" in beside
+    assert "Suggested gaps" in beside
     assert run.out.partition("Components")[2] in beside
 
 

@@ -456,7 +456,7 @@ def test_a_comparison_explains_itself(browser: Browser, tmp_path: Path) -> None:
     browser.click(".explained > summary")
     assert visible(browser, ".explained .legend li") == list(compared.names)
     assert visible(browser, ".explained > h4") == list(compared.names)
-    assert "Which way, and how much" in visible(browser, ".explained > h5")
+    assert "Direction and size of the change" in visible(browser, ".explained > h5")
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])

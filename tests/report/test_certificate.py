@@ -44,8 +44,8 @@ def test_the_certificate_begins_with_what_is_judged() -> None:
     audit = audit_of([weighed(name) for name in ("a", "b", "c")])
     paragraphs = certificate(audit)
     assert paragraphs[1].startswith(
-        "Limits apply to the share of the rows, not to that of the regions. All 3 shares of the "
-        "rows are exact: every row was looked at"
+        "Limits apply to the share of the rows, not to the share of the regions. All 3 shares of "
+        "the rows are exact: every row was checked"
     )
     assert "estimated" not in paragraphs[1]
     assert paragraphs[2].startswith(
@@ -54,7 +54,7 @@ def test_the_certificate_begins_with_what_is_judged() -> None:
     assert "All 3 shares of the population are partly or wholly estimated" in paragraphs[2]
     assert paragraphs[2].count("at once with probability at least 70%") == 2
     assert paragraphs[3] == (
-        "All intervals of the regions and of the population together hold at once with "
+        "All intervals of the regions and of the population hold at once with "
         "probability at least 40%."
     )
     exact = "3 of 3 shares of the rows; 0 of 3 counts of regions; 0 of 3 shares of the population"
@@ -67,8 +67,8 @@ def test_the_certificate_claims_no_more_than_the_intervals_do() -> None:
     said = certificate(audit)
     assert said[1].startswith("Limits apply to the share of the population")
     assert "All of them hold at once with probability at least 40%" in said[1]
-    assert "Nothing is claimed about all intervals" in said[3]
+    assert "No joint confidence is claimed" in said[3]
     sure = replace(weighed("a", "regions"), confidence=0.9996)
     said = certificate(audit_of([sure]))
-    assert "Limits apply to the share of the regions, not to that of people." in said[1]
+    assert "Limits apply to the share of the regions, not to the share of people." in said[1]
     assert "with probability at least 99.9%" in said[1]

@@ -172,7 +172,9 @@ def test_no_paragraph_speaks_of_two_measures() -> None:
     by_regions, by_rows = opening(audit)
     assert "of all regions" in by_regions
     assert "cases in" not in by_regions
-    assert by_rows.startswith("The limit is about regions, not about people. Of people: if sex")
+    assert by_rows.startswith(
+        "The limit applies to regions, not to people. For people: if only sex"
+    )
     assert "cases in adult-held" in by_rows
     assert "of all regions" not in by_rows
     page = html_report(audit).replace("\N{NO-BREAK SPACE}", " ")
@@ -493,7 +495,9 @@ def test_markdown_says_who_is_affected() -> None:
     assert "more than 8 percentage points for one in ten" in section
     assert "lowest rate 20.0 % (sex = 1), highest 50.0 % (sex = 0)" in section
     assert "lowest over highest 0.4." in section
-    assert "Where: age &lt; 1: 30.0 % of all regions, about 10.0 % of them sensitive" in section
+    assert (
+        "Where: age &lt; 1: 30.0 % of all regions; about 10.0 % of these are sensitive" in section
+    )
     assert "age &lt; 2" in section
     assert "age &lt; 3" not in section
     assert "Who is affected" not in markdown_report(ordinary())
@@ -511,6 +515,6 @@ def test_why_nothing_is_decided_is_said() -> None:
     passing = count_of("age", "1", 10, max_share=0.5)
     wide = count_of("sex", "1", 500_000, low=0, high=10**6, max_share=0.5)
     assert headline(audit_of([passing], n_planned=2)) == "Not decided: 1 of 2 counts is missing"
-    across = "Not decided: some intervals reach across the limit of 50 % of all regions"
+    across = "Not decided: some intervals contain the limit of 50 % of all regions"
     assert headline(audit_of([wide])) == across
     assert headline(audit_of([wide], n_planned=3)) == f"{across}, and 2 of 3 counts are missing"

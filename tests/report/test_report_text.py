@@ -74,14 +74,14 @@ def test_the_question_is_said_in_words(result: CountResult) -> None:
     """Which features, how far, how much."""
     assert question_text(result) == (
         "In how many regions does the margin move by more than 80 "
-        "when only f0 changes, by at most 1 cell?"
+        "if only f0 changes, by at most 1 cell?"
     )
     several = replace(
         result, sensitive=("a", "b", "c"), distance=None, precision=3, class_label="2"
     )
     assert question_text(several) == (
         "In how many regions does the margin of class 2 move by more than 80 "
-        "(leaves at 3 decimals) when only a, b and c change, in any way?"
+        "(leaves at 3 decimals) if only a, b and c change, to any values?"
     )
 
 
@@ -178,13 +178,13 @@ def test_a_category_is_different_and_a_number_changes_by_a_step() -> None:
     """A distance that reaches every value is no condition; one that does not is said."""
     race, age = count_of("race", "0.5", 300_000), count_of("age", "0.5", 200_000)
     audit = audit_of([race, age], one_step_features=("race",))
-    assert headline(audit).startswith("If race alone were different, the model's score could move")
-    assert headline(audit_of([age])).startswith("If age alone changed by one step, the model's")
+    assert headline(audit).startswith("If only race were different, the model's score could move")
+    assert headline(audit_of([age])).startswith("If only age changed by one step, the model's")
     pair = replace(race, sensitive=("race", "sex"))
     both = audit_of([pair], one_step_features=("race", "sex"))
-    assert headline(both).startswith("If race and sex alone changed by one step")
+    assert headline(both).startswith("If only race and sex changed by one step")
     two_steps = replace(both, results=(replace(pair, distance=2),))
-    assert headline(two_steps).startswith("If race and sex alone were different")
+    assert headline(two_steps).startswith("If only race and sex were different")
 
 
 def test_probabilities_move_by_percentage_points() -> None:
@@ -333,6 +333,6 @@ def test_rates_as_they_are_stand_beside_rates_if_all_were() -> None:
     table = " ".join(shown(*audit_tables(audit)).split())
     assert "0.25" in table
     assert "if all were │ 50.0 %, f0 < 0.5 │ 50.0 %, f0 >= 0.5 │ 1 │" in table
-    assert "what the model itself makes of the feature" in table
+    assert "effect of the feature itself" in table
     one = " ".join(shown(*count_tables(result)).split())
     assert re.search(r"Lowest over highest │ [\d.]+ │ 0.25 │ │ if all were │ [\d.]+ │ 1 │", one)

@@ -200,7 +200,7 @@ def test_decisions_are_compared(tmp_path: Path) -> None:
     assert CompareResult.from_journal(tmp_path / "j.jsonl") == result
     assert "The decision changes at the cut-off 0" in result.to_html()
     assert compare(models, flip=True, cutoff=1.5).rows[0].results[1].count == 2  # type: ignore[union-attr]  # not interrupted
-    with pytest.raises(QueryError, match="about gaps or about flips"):
+    with pytest.raises(QueryError, match="either --flip or gaps"):
         compare(models, flip=True, gaps=1)
     several = replace(models[1], base=(0.0, 0.0))
     with pytest.raises(QueryError, match="same classes; outputs are 1, 2"):
@@ -302,7 +302,7 @@ def test_missing_counts_are_not_passed(tmp_path: Path, n_results: int) -> None:
     assert (cut.verdict, cut.exit_status) == (Verdict.UNDECIDED, 3)
     assert replace(cut, max_ratio=None).exit_status == 3
     assert CompareResult.from_dict(json.loads(cut.to_json())) == cut
-    assert f"Not decided: {n_results} of 4 counts" in cut.to_html()
+    assert f"Not decided: only {n_results} of 4 counts" in cut.to_html()
     resumed = compare(
         models, sensitive=["f0", "f1"], gaps=2, max_ratio=1, journal=path, resume=True
     )

@@ -66,7 +66,7 @@ def test_measures_are_columns_of_csv_and_markdown() -> None:
     text = markdown_report(result)
     assert "| By rows | How sure | Share of regions | How sure | Verdict |" in text
     assert "| 100 % | exact | 100 % | exact | FAIL |" in text
-    assert "Limits apply to the share of the rows, not to that of the regions." in text
+    assert "Limits apply to the share of the rows, not to the share of the regions." in text
 
 
 def test_ratios_are_those_of_each_measure() -> None:

@@ -22,11 +22,11 @@ PROBABILITY_GAPS = ("0.05", "0.1", "0.2")
 REPORT = "xcount-demo.html"
 
 WITNESSES = 2
-TITLE = "For whom does a predicted probability move when only sex, race or age changes?"
+TITLE = "For whom does the predicted probability move if only sex, race or age changes?"
 ABOUT = """\
 The model (XGBoost, Adult census data) predicts who earns more than 50,000 dollars a year. It was
-trained on one-hot columns; the domain makes features of them again, and leaves people of 25 to 64.
-The people are those of the data that the model was not trained on.
+trained on one-hot columns; the domain turns them back into single features and keeps only people
+aged 25 to 64. The people are rows of the data that the model was not trained on.
 """
 
 

@@ -183,7 +183,7 @@ class Flip(Change):
             goes = "change" if is_any else f"move {self.direction}"
             return f"a decision made with {self._sure} {modal} {goes}"
         return (
-            f"the model {modal} decide otherwise"
+            f"the model {modal} decide differently"
             if is_any
             else (f"the decision {modal} move {self.direction}")
         )

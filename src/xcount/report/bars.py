@@ -167,7 +167,7 @@ def _(result: Portrait, top: int = TOP) -> Bars:
 
 def traits_text(component: ComponentPortrait) -> str:
     """Return what sets a component apart."""
-    return "; ".join(trait.text for trait in component.traits) or "like everybody"
+    return "; ".join(trait.text for trait in component.traits) or "like the whole population"
 
 
 def _mean_text(share: Interval) -> str:
@@ -234,7 +234,7 @@ def _(result: Population, top: int = TOP) -> Bars:
     """Return how often two things hold together in it, beside how often they do in rows."""
     checks = result.realism.checks
     bars = tuple(Bar(c.text, Interval.exactly(c.population), _check_text(c)) for c in checks[:top])
-    title = "both hold, in the population"
+    title = "how often both conditions hold in the population"
     return Bars(title, SHARE, bars, n_more=len(checks) - len(bars))
 
 
@@ -249,7 +249,7 @@ def _(result: Inspection, top: int = TOP) -> Bars:
         (feature for feature in result.features if feature.n_trees),
         key=lambda feature: (-feature.max_change, feature.index),
     )
-    title = "the margin changes by at most, if one feature changes alone"
+    title = "largest change of the margin if only one feature changes"
     return Bars(title, "margin", _feature_bars(used[:top]), n_more=max(0, len(used) - top))
 
 

@@ -11,7 +11,7 @@ from xcount.question.domain import Domain
 from xcount.report.culprit import comparison_headline, ratio_text
 from xcount.report.explanation_text import compared_effects_table, people_of_audit
 from xcount.report.lead import first_groups, headline, opening
-from xcount.report.sentences import mean_share_text
+from xcount.report.sentences import gaps_sentence, mean_share_text
 from xcount.report.terminal import coloured, escaped
 from xcount.report.words.numbers import (
     NONE,
@@ -69,7 +69,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
             *([_verdict(result)] if judged else []),
         )
     if len(rows) > len(shown):
-        table.caption = f"{len(rows) - len(shown):,} more; --html, --csv and --json have all"
+        table.caption = f"{len(rows) - len(shown):,} more; --html, --csv and --json list all"
     return [
         *_answer(audit),
         table,
@@ -151,9 +151,10 @@ def _verdict(result: CountResult) -> str:
 
 
 def _conclusion(audit: AuditResult) -> list[RenderableType]:
-    lines: list[RenderableType] = [f"Gaps: {escaped(audit.gap_origin)}.", *_domain(audit.domain)]
+    about_gaps = gaps_sentence(audit.gap_origin, audit.results)
+    lines: list[RenderableType] = [escaped(about_gaps), *_domain(audit.domain)]
     if any(result.judged.value is None for result in audit.results):
-        lines.append("Where there is no share but an interval, its low end decides the rank.")
+        lines.append("If only an interval is known, its lower end decides the rank.")
     if len(audit.results) < audit.n_planned:
         lines.append(f"Stopped after {len(audit.results)} of {audit.n_planned} counts.")
     return [*lines]
@@ -168,7 +169,8 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
     judge = comparison.judge
     others = dict.fromkeys(name for row in comparison.rows for name in (REGIONS, *row.measures))
     tables = [_shares_table(comparison, name) for name in (judge, *others) if name != judge]
-    lines = [f"Gaps: {escaped(comparison.gap_origin)}.", *_domain(comparison.domain)]
+    about_gaps = gaps_sentence(comparison.gap_origin, comparison.results)
+    lines = [escaped(about_gaps), *_domain(comparison.domain)]
     lines += _population_of(comparison.results)
     if not comparison.is_whole:
         lines.append(f"Stopped after {comparison.n_results} of {comparison.n_planned} counts.")
@@ -203,7 +205,7 @@ def _shares_table(comparison: CompareResult, measure: str) -> RenderableType:
         table.add_row(escaped(row.label), escaped(row.change.brief), distance, *cells)
     if len(comparison.rows) > MAX_ROWS:
         table.caption = (
-            f"{len(comparison.rows) - MAX_ROWS:,} more; --html, --csv and --json have all"
+            f"{len(comparison.rows) - MAX_ROWS:,} more; --html, --csv and --json list all"
         )
     return table
 

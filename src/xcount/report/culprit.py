@@ -21,7 +21,7 @@ from xcount.support.visible import visible
 
 @dataclass(frozen=True, slots=True)
 class Worsening:
-    """A question that a model answers otherwise than the first one.
+    """A question that a model answers differently from the first one.
 
     Attributes:
         row: the question.
@@ -94,7 +94,7 @@ def _judged_headline(comparison: CompareResult, found: Sequence[Worsening]) -> s
     assert comparison.max_ratio is not None
     than = f"{float(comparison.max_ratio):g} times that of {_first(comparison)}"
     if comparison.verdict is Verdict.PASS:
-        return f"No share is more than {than}"
+        return _within_ratio(comparison, than)
     if comparison.verdict is Verdict.FAIL:
         limit = comparison.max_ratio
         above = [each for each in found if each.row.verdict(each.index, limit) is Verdict.FAIL]
@@ -103,9 +103,22 @@ def _judged_headline(comparison: CompareResult, found: Sequence[Worsening]) -> s
             return f"{above[0].text(comparison.names)}; {allowed}"
         return f"Some shares are more than {than}"
     if not comparison.is_whole:
-        there = f"{comparison.n_results} of {comparison.n_planned} counts are there"
-        return f"Not decided: {there}, and none shows more than {than}"
-    return f"Not decided: some shares may be more or less than {than}"
+        done = f"only {comparison.n_results} of {comparison.n_planned} counts are done"
+        return f"Not decided: {done}, and none shows more than {than}"
+    return f"Not decided: some shares may or may not be more than {than}"
+
+
+def _within_ratio(comparison: CompareResult, than: str) -> str:
+    others = comparison.names[1:]
+    if comparison.max_ratio is not None and comparison.max_ratio.value == 1 and others:
+        return _no_more_sensitive(comparison)
+    return f"No share is more than {than}"
+
+
+def _no_more_sensitive(comparison: CompareResult) -> str:
+    others = comparison.names[1:]
+    who = f"{short_names([others[0]])} is no" if len(others) == 1 else "No model is"
+    return f"{who} more sensitive than {_first(comparison)} on any question"
 
 
 def _nothing_worse(comparison: CompareResult) -> str:
@@ -119,10 +132,8 @@ def _nothing_worse(comparison: CompareResult) -> str:
         if (ratio := row.ratio(index, comparison.judge)) is not None
     ]
     if known and all(known) and comparison.is_whole:
-        who = short_names([others[0]]) if len(others) == 1 else "No model"
-        is_not = "is nowhere" if len(others) == 1 else "is anywhere"
-        return f"{who} {is_not} more sensitive than {_first(comparison)}"
-    return f"Nothing is certainly more sensitive than in {_first(comparison)}"
+        return _no_more_sensitive(comparison)
+    return f"On no question is a model certainly more sensitive than {_first(comparison)}"
 
 
 def _first(comparison: CompareResult) -> str:

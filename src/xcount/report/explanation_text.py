@@ -83,7 +83,9 @@ def compared_effects_table(
     found = [row for row in found if any(effect is not None for effect in row[1])]
     if not found:
         return []
-    table = Table(title="Which way and how much", title_justify="left", title_style="bold")
+    table = Table(
+        title="Direction and size of the change", title_justify="left", title_style="bold"
+    )
     table.add_column("Question")
     table.add_column("")
     for name in names:
@@ -113,7 +115,9 @@ def _effects_table(
     from rich.table import Table
 
     unit = effects[0].unit
-    table = Table(title="Which way and how much", title_justify="left", title_style="bold")
+    table = Table(
+        title="Direction and size of the change", title_justify="left", title_style="bold"
+    )
     table.add_column("")
     for effect in effects:
         table.add_column(escaped(effect.measure), justify="right")
@@ -176,7 +180,7 @@ def _curves_table(curves: Sequence[Curve], change: Change) -> RenderableType:
 
     unit = curves[0].unit
     table = Table(
-        title=f"How many change their {unit} by more than a gap",
+        title=f"Share whose {unit} changes by more than a gap",
         title_justify="left",
         title_style="bold",
         caption_justify="left",
@@ -208,14 +212,14 @@ def _footnotes(explanation: Explanation) -> list[RenderableType]:
         confidence = min(effect.confidence for effect in explanation.effects)
         numbers = ", ".join(f"{n:,} of {name}" for name, n in sampled.items())
         lines.append(
-            f"From random samples ({escaped(numbers)}): all intervals of these tables hold "
-            f"together with {confidence_words(confidence)} confidence."
+            f"From random samples ({escaped(numbers)}): all intervals in these tables hold "
+            f"at once with {confidence_words(confidence)} confidence."
         )
     for curve in explanation.curves:
         if curve.least_gap is not None:
             lines.append(
-                f"The limit certainly holds for changes by more than "
-                f"{curve.least_gap.value_text} ({escaped(curve.measure)})."
+                f"The limit certainly holds for gaps of {curve.least_gap.value_text} or more "
+                f"({escaped(curve.measure)})."
             )
     return [*lines]
 
@@ -273,7 +277,7 @@ def _confidence(entries: Sequence[Place] | Sequence[GroupRates]) -> str | None:
         return None
     confidence = confidence_words(min(entry.confidence for entry in sampled))
     return (
-        f"From random samples: the intervals of one measure hold together with {confidence} "
+        f"From random samples: the intervals of one measure hold at once with {confidence} "
         "confidence."
     )
 

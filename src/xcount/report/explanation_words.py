@@ -1,4 +1,4 @@
-"""What explains a count, in words: which way and how much, where, and who gets what."""
+"""Explanations in words: direction and size of the change, places, and rates of groups."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ from xcount.report.words.numbers import (
 from xcount.support.interval import Interval, Number
 
 FOUR_FIFTHS = 0.8
-"""Below this adverse impact ratio, US agencies take a look (29 CFR 1607.4 D)."""
+"""US agencies examine adverse impact ratios below this one (29 CFR 1607.4 D)."""
 
 NEAREST_TO_PEOPLE = ("rows", "population", "marginals", "volume", "regions")
 """The measures, those that are nearest to real people first."""
 
 _WHOSE = {"regions": "of all regions", "volume": "of the volume", "rows": "of the rows"}
 """Whom a measure weighs; people unless said."""
+_NOUN = {"regions": "regions", "volume": "volume", "rows": "rows"}
 
 MOST_HIGHEST = 3
 """Rows of where the output is highest; how many more nearly tie is said."""
@@ -81,17 +82,17 @@ def whose(measure: str) -> str:
 
 
 def place_numbers(place: Place, written: Callable[[Interval], str]) -> str:
-    """Return how large a place is, how much of it is sensitive, and how much of all of that it has.
+    """Return the size of a place, its sensitive share, and its part of everything sensitive.
 
     Example:
         >>> of = [Interval.exactly(share) for share in (0.01, 0.83, 0.61)]
         >>> place_numbers(Place("rows", "age < 29", (), 0.012, *of, True, 1.0), brief_share)
-        '1.20 % of the rows, 83.0 % of them sensitive, 61.0 % of all that is sensitive'
+        '1.20 % of the rows; 83.0 % of these are sensitive, 61.0 % of all sensitive rows'
     """
-    them = "it" if place.measure == "volume" else "them"
+    these = "this is" if place.measure == "volume" else "these are"
     return (
-        f"{share_words(place.size)} {whose(place.measure)}, {written(place.within)} of {them} "
-        f"sensitive, {written(place.part)} of all that is sensitive"
+        f"{share_words(place.size)} {whose(place.measure)}; {written(place.within)} of {these} "
+        f"sensitive, {written(place.part)} of all sensitive {_NOUN.get(place.measure, 'people')}"
     )
 
 
@@ -142,9 +143,9 @@ def ratio_sentence(rates: GroupRates) -> str:
     """Return the adverse impact ratio in words."""
     ratio = rates.ratio
     if ratio.value is None:
-        return "Nobody gets it."
+        return "Nobody gets the favourable decision."
     if ratio.high == 0:
-        return "The group with the lowest rate never gets it."
+        return "The group with the lowest rate never gets the favourable decision."
     said = f"The lowest rate is {ratio.value:.3g} times the highest{number_bounds(ratio)}"
     if ratio.high < FOUR_FIFTHS:
         return f"{said}, below four fifths, a common warning line."
@@ -245,9 +246,9 @@ def _key(cell: CellShare) -> tuple[tuple[int, ...], str | None]:
 
 
 IF_ALL_MEANS = (
-    "“If all were” puts everybody into one group after another and leaves the rest as it is: "
-    "what the model itself makes of the feature. What is left of a difference comes from all "
-    "else in which the groups differ."
+    "“If all were” places everyone in each group in turn, with all else unchanged: that is the "
+    "effect of the feature itself. The rest of a difference comes from other differences between "
+    "the groups."
 )
 
 

@@ -3,7 +3,7 @@
 One question leads, and everything else follows it: it is the headline, the first tab of the page,
 and the first line in the terminal and in Markdown. It is the worst judged one; without a limit, the
 broadest one that was asked (the farthest distance, the smallest gap) about the features that come
-first: those that the user named, and those that laws protect.
+first: those the user named, and legally protected attributes.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def paragraphs(audit: AuditResult) -> dict[str, str]:
     if judged.name not in OF_PEOPLE and people:
         found = answer(audit, result, people[0])
         said[people[0].name] = (
-            f"The limit is about {_JUDGED_WHAT[judged.name]}, not about people. Of people: "
+            f"The limit applies to {_JUDGED_WHAT[judged.name]}, not to people. For people: "
             f"{found[0].lower()}{found[1:]}."
         )
     return said
@@ -174,7 +174,7 @@ def paragraphs(audit: AuditResult) -> dict[str, str]:
 _JUDGED_WHAT = {
     REGIONS: "regions",
     "volume": "volume",
-    "marginals": "cases put together from columns",
+    "marginals": "cases assembled from columns",
 }
 
 
@@ -245,7 +245,7 @@ def _why_undecided(audit: AuditResult) -> str:
     limit = f" of {limit_percent(limits.pop())} {of_what}" if len(limits) == 1 else ""
     reasons = []
     if any(result.verdict is Verdict.UNDECIDED for result in audit.results):
-        reasons.append(f"some intervals reach across the limit{limit}")
+        reasons.append(f"some intervals contain the limit{limit}")
     n_missing = audit.n_planned - len(audit.results)
     if n_missing > 0:
         are = "is" if n_missing == 1 else "are"
@@ -258,10 +258,10 @@ def answer(audit: AuditResult, result: CountResult, share: Measured) -> str:
     two = result.profile is not None and len(result.profile.masks) == 2
     names = short_names(result.sensitive)
     if result.distance is None or two or _reaches_all(audit, result):
-        condition = f"If {names} alone were different"
+        condition = f"If only {names} were different"
     else:
         steps = "one step" if result.distance == 1 else f"at most {result.distance} steps"
-        condition = f"If {names} alone changed by {steps}"
+        condition = f"If only {names} changed by {steps}"
     modal = "would" if two else "could"
     label = audit.output_label
     of_class = "" if label is None else f" of class {short_names([label])}"

@@ -25,7 +25,7 @@ from xcount.report.lead import (
     panels,
     share_shown,
 )
-from xcount.report.sentences import certificate, label_of, panel_label
+from xcount.report.sentences import certificate, gaps_sentence, label_of, panel_label
 from xcount.report.words.numbers import (
     distance_text,
     estimate_words,
@@ -64,7 +64,7 @@ def markdown_report(audit: AuditResult) -> str:
     shown = len(_top(audit))
     if shown < len(audit.results):
         lines += [
-            f"{shown} of {len(audit.results)} counts: named and judged ones, then the largest.",
+            f"{shown} of {len(audit.results)} counts: named and judged first, then the largest.",
             "",
         ]
     lines += _affected(audit)
@@ -145,7 +145,7 @@ def _record(audit: AuditResult) -> list[str]:
         facts.append(f"{given.role.capitalize()}: {what}{rows}{sha}")
     if audit.domain:
         facts.append(f"Domain: {escaped(audit.domain.text)}")
-    facts.append(f"Gaps: {escaped(audit.gap_origin)}")
+    facts.append(escaped(gaps_sentence(audit.gap_origin, audit.results).removesuffix(".")))
     facts.append(
         "Versions: " + ", ".join(f"{escaped(k)} {escaped(v)}" for k, v in audit.versions.items())
     )

@@ -9,7 +9,8 @@ from fractions import Fraction
 from xcount.answers.result import CountResult
 from xcount.counters.tally import StopReason
 from xcount.measures.measured import REGIONS
-from xcount.question.change import Change
+from xcount.question.change import Change, shown_decimal
+from xcount.question.flip import Flip
 from xcount.report.lead import bound_text
 from xcount.report.words.numbers import (
     OF_MEASURE,
@@ -42,7 +43,7 @@ _CELLS = (
     (
         "Cell",
         "A piece of one feature's range between neighbouring guards; for a categorical feature, "
-        "categories that no tree tells apart. The model cannot tell two values of a cell apart.",
+        "categories that no tree tells apart. The model cannot tell two values in one cell apart.",
     ),
     (
         "Region",
@@ -53,8 +54,8 @@ _CELLS = (
 _DECISION = (
     (
         "Decision",
-        "What the model says in the end: on which side of the cut-off the margin lies, or which of "
-        "several classes has the largest one.",
+        "The model's final answer: on which side of the cut-off the margin lies or, with several "
+        "classes, which one has the largest margin.",
     ),
 )
 _DISTANCE = (
@@ -64,20 +65,20 @@ _DISTANCE = (
     "“Any change” sets no limit.",
 )
 _SHARES = {
-    "regions": "Sensitive regions divided by all regions. Each region weighs the same, whether "
-    "many people fall into it or nobody does.",
+    "regions": "Sensitive regions divided by all regions. Each region has the same weight, whether "
+    "many people fall into it or none.",
     "volume": "The part of the input space, between the bounds of each feature, that lies in "
     "sensitive regions.",
     "marginals": "The probability of a sensitive region when each feature is drawn from its own "
     "column of the data, independently of the others.",
     "population": "The probability of a sensitive region in a population like the data: a mixture "
     "fitted to it, in which features depend on each other as they do there.",
-    "rows": "Rows of the data that lie in sensitive regions, divided by all rows that lie in any.",
+    "rows": "Rows of the data that lie in sensitive regions, divided by all rows in any region.",
 }
 _CONFIDENCE = (
     "Interval and confidence",
-    "Where a number is not exact, the truth lies between the two bounds with at least the "
-    "stated probability, whenever the run was stopped.",
+    "If a number is not exact, the truth lies between the two bounds with at least the "
+    "stated probability, no matter when the run was stopped.",
 )
 _PROFILE = (
     (
@@ -87,14 +88,14 @@ _PROFILE = (
     ),
 )
 NOT_SAID = {
-    "regions": "a share of regions is not a share of people. It weighs all regions alike, even "
+    "regions": "a share of regions is not a share of people. It weights all regions equally, even "
     "those that no real person falls into.",
-    "volume": "a share of volume is not a share of people. It weighs all inputs between the bounds "
-    "alike, even those that no real person has.",
+    "volume": "a share of volume is not a share of people. It weights all inputs between the "
+    "bounds equally, even those that no real person has.",
     "marginals": "features are drawn independently of each other, so some weight lies on "
     "combinations that no real person has.",
-    "population": "the population is a model fitted to the data, and its shares are as good as "
-    "that fit. They say nothing about people who are not like the data.",
+    "population": "the population is a model fitted to the data, and its shares are only as good "
+    "as that fit. They say nothing about people who are not like the data.",
     "rows": "the rows are the cases of one table. Their share says nothing about people who are "
     "not like them.",
 }
@@ -102,16 +103,16 @@ NOT_SAID = {
 _LIMIT_WORDS = {
     StopReason.TIMEOUT: "the time limit",
     StopReason.MEMORY: "the memory limit",
-    StopReason.STEPS: "the limit of steps",
+    StopReason.STEPS: "the step limit",
     StopReason.INTERRUPTED: "an interruption",
 }
 
 _EXACTLY = {
-    REGIONS: "every region was accounted for, none was sampled",
-    "rows": "every row was looked at in its own region, none was sampled",
+    REGIONS: "every region was accounted for, not sampled",
+    "rows": "every row was checked",
 }
 _IS = ("is", "are")
-_WEIGHED = "all of it was weighed, none was sampled (weights are floating-point numbers)"
+_WEIGHED = "all of the weight was summed, not sampled (weights are floating-point numbers)"
 _PAST = ("was", "were")
 
 
@@ -164,6 +165,27 @@ def _is_about_probability(change: Change) -> bool:
     return change.what_changes.startswith("probability")
 
 
+def gaps_sentence(origin: str, results: Sequence[CountResult]) -> str:
+    """Return where the gaps of a run come from; of flips, which have none, what counts instead."""
+    flip = what_counts(results)
+    return f"Gaps: {origin}." if flip is None else f"No gap: {flip}."
+
+
+def what_counts(results: Sequence[CountResult]) -> str | None:
+    """Return which changes count in a run about flips; None for a run about gaps."""
+    flips = {change for result in results if isinstance(change := result.change, Flip)}
+    cutoffs = {(flip.cutoff, flip.tie_is_above) for flip in flips}
+    if not cutoffs:
+        return None
+    if len(cutoffs) > 1:
+        return "a change counts if it changes the model's own decision"
+    cutoff, tie_is_above = cutoffs.pop()
+    if cutoff is None:
+        return "a change counts if another class wins"
+    side = "above" if tie_is_above else "below"
+    return f"a change counts if the margin crosses {shown_decimal(cutoff)} (ties count as {side})"
+
+
 def judgement(result: CountResult) -> str:
     """Return why a result passes or not."""
     if result.max_share is None:
@@ -210,8 +232,8 @@ def _what_was_asked(audit: AuditResult) -> str:
         weighed = f", and what share {OF_MEASURE[audit.judge]} lies in them"
     return (
         f"The thresholds of the model's trees divide {space} into "
-        f"{integer(regions)} regions; within a region every input gets one and the same answer. "
-        f"A region is called sensitive to a feature, or to a group of features, when changing only "
+        f"{integer(regions)} regions; within a region every input gets the same answer. "
+        f"A region is called sensitive to a feature, or to a group of features, if changing only "
         f"those features, by no more than the stated distance, can change {change}. "
         f"This report states how many regions are sensitive{weighed}."
     )
@@ -277,7 +299,7 @@ def _what_decides(audit: AuditResult, others: Sequence[str]) -> list[str]:
     rest = "people" if audit.judge == REGIONS else "the regions"
     if audit.judge == REGIONS and not {"rows", "population"} & set(others):
         rest = "any other measure"
-    not_by = "not to that" if is_judged else "not by that"
+    not_by = "not to the share" if is_judged else "not by the share"
     return [f"{what} {OF_MEASURE[audit.judge]}, {not_by} of {rest}."]
 
 
@@ -318,12 +340,12 @@ def _sampled(sampled: Sequence[Interval], seeds: str) -> str:
         together = (
             f" All of them hold at once with probability at least {at_least(all_of_them)}."
             if all_of_them > 0
-            else " The confidence is that of each interval by itself, not of all at once."
+            else " The confidence applies to each interval separately, not to all at once."
         )
     return (
         f"partly or wholly estimated from random samples (seed {seeds}). The interval stated for "
-        f"each contains the truth with probability at least {at_least(worst)}, whenever the run "
-        f"was stopped.{together}"
+        f"each contains the truth with probability at least {at_least(worst)}, no matter when "
+        f"the run was stopped.{together}"
     )
 
 
@@ -344,10 +366,8 @@ def _all_at_once(audit: AuditResult) -> list[str]:
     whole = _together(share for shares in sampled.values() for share in shares)
     of_all = " and ".join(OF_MEASURE[measure] for measure in names)
     if whole <= 0:
-        return [f"Nothing is claimed about all intervals {of_all} at once: they are too many."]
-    return [
-        f"All intervals {of_all} together hold at once with probability at least {at_least(whole)}."
-    ]
+        return [f"No joint confidence is claimed for the intervals {of_all}: they are too many."]
+    return [f"All intervals {of_all} hold at once with probability at least {at_least(whole)}."]
 
 
 def _explained(results: Sequence[CountResult]) -> list[str]:
@@ -366,8 +386,8 @@ def _explained(results: Sequence[CountResult]) -> list[str]:
     if all(confidence == 1.0 for confidence in parts):
         return []
     return [
-        "Intervals of directions, sizes, curves, places and groups' rates are not included in "
-        "these probabilities: each part states its own confidence."
+        "These probabilities do not cover the intervals of directions, sizes, curves, places and "
+        "group rates: each part states its own confidence."
     ]
 
 
@@ -381,7 +401,9 @@ def _noun(measure: str, audit: AuditResult, is_one: bool) -> str:
 def _some_of(number: int, total: int, one: str, several: str, verbs: Sequence[str] = _IS) -> str:
     """Return ``All 3 counts are``, ``1 of the 3 counts is``."""
     if number == total:
-        return f"The {one} {verbs[0]}" if total == 1 else f"All {total} {several} {verbs[1]}"
+        if total == 1:
+            return f"The {one} {verbs[0]}"
+        return f"{'Both' if total == 2 else f'All {total}'} {several} {verbs[1]}"
     return f"{number} of the {total} {several} {verbs[number != 1]}"
 
 
@@ -390,7 +412,9 @@ def _arithmetic(results: Sequence[CountResult]) -> str:
     if not rounded:
         return "Leaf values are taken as the model stores them and compared in integer arithmetic."
     places = ", ".join(str(precision) for precision in rounded)
-    return f"Leaf values were rounded to {places} decimals, as asked, then compared as integers."
+    return (
+        f"Leaf values were rounded to {places} decimals, as requested, then compared as integers."
+    )
 
 
 def _what_stopped(audit: AuditResult) -> list[str]:
@@ -402,13 +426,13 @@ def _what_stopped(audit: AuditResult) -> list[str]:
         if number:
             said.append(
                 f"{_some_of(number, *counts)} cut short by {words}, before the "
-                "accuracy asked for was reached. The bounds are still valid."
+                "requested accuracy was reached. The bounds are still valid."
             )
     decided = sum(result.stop_reason is StopReason.DECIDED for result in audit.results)
     if decided:
         said.append(
             f"{_some_of(decided, *counts)} stopped as soon as the verdict was "
-            "certain: the interval is wider than asked for, but lies on one side of the limit."
+            "certain: the interval is wider than requested, but lies on one side of the limit."
         )
     unfinished = audit.n_planned - len(audit.results)
     if unfinished > 0:

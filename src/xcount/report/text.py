@@ -44,7 +44,7 @@ _STOPPED = {
     StopReason.DECIDED: "stopped as soon as the verdict was certain",
     StopReason.TIMEOUT: "stopped by the time limit",
     StopReason.MEMORY: "stopped by the memory limit",
-    StopReason.STEPS: "stopped by the limit of steps",
+    StopReason.STEPS: "stopped by the step limit",
     StopReason.INTERRUPTED: "interrupted",
 }
 
@@ -76,12 +76,14 @@ def bytes_text(size: int) -> str:
 def question_text(result: CountResult, measure: str | None = None) -> str:
     """Return the question in words; of a measure, or of the judged one."""
     names = _listed(result.sensitive)
-    how = "in any way" if result.distance is None else f"by at most {_cells(result.distance)}"
-    many = "change" if len(result.sensitive) > 1 else "changes"
+    several = len(result.sensitive) > 1
+    many, values = ("change", "values") if several else ("changes", "value")
+    any_value = f"to any {values}"
+    how = any_value if result.distance is None else f"by at most {_cells(result.distance)}"
     rounded = "" if result.precision is None else f" (leaves at {result.precision} decimals)"
     of_class = f" of class {result.class_label}" if result.class_label else ""
     asked = result.change.asked(of_class, rounded)
-    return f"{_ASKED_OF[measure or result.judge]} does {asked} when only {names} {many}, {how}?"
+    return f"{_ASKED_OF[measure or result.judge]} does {asked} if only {names} {many}, {how}?"
 
 
 def answer_text(result: CountResult) -> str:
@@ -143,13 +145,18 @@ def measured_text(measured: Measured) -> str:
         return interval if measured.is_known else f"unknown: {why}"
     if "sensitive_rows" in details:
         apart = share.left_out
-        left_out = f"; {apart:,} more rows lie in no region" if apart else ""
+        left_out = _rows_left_out(apart) if apart else ""
         placed = details["n_rows"] - apart
         rows = f"{details['n_sensitive']:,} of {placed:,} rows"
         return f"{share_words(share.value)}: {rows}{left_out}"
     if share.exact:
         return f"{share_words(share.value)} (exact)"
     return f"{estimate_words(share)}, {interval}"
+
+
+def _rows_left_out(n_rows: int) -> str:
+    rows = "1 row" if n_rows == 1 else f"{n_rows:,} rows"
+    return f"; {rows} left out (outside the domain, or missing values)"
 
 
 def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[RenderableType]:
@@ -167,7 +174,7 @@ def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[Re
         f"{model.n_trees:,} of depth up to {model.max_depth}, {inspection.n_leaves:,} leaves",
     )
     used = sum(feature.n_trees > 0 for feature in inspection.features)
-    card.add_row("Features", f"{model.n_features:,}, of which the trees test {used:,}")
+    card.add_row("Features", f"{model.n_features:,} ({used:,} tested by the trees)")
     card.add_row("Guards", f"{model.n_guards:,}")
     card.add_row("Regions", count_text(inspection.n_regions))
     card.add_row(
@@ -176,7 +183,7 @@ def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[Re
         f"the margin spans at most {leaves.max_change:.4g}",
     )
     if inspection.gaps:
-        card.add_row("Gaps to ask", _gaps_text(inspection))
+        card.add_row("Suggested gaps", _gaps_text(inspection))
     if inspection.one_hot:
         card.add_row("One-hot groups", _groups_text(inspection.one_hot))
     tables: list[RenderableType] = [card, _feature_table(inspection, show_all)]
@@ -189,7 +196,7 @@ def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[Re
 def _gaps_text(inspection: Inspection) -> str:
     listed = ", ".join(f"{gap:g}" for gap in inspection.gaps)
     if inspection.task == "binary" and inspection.margin == "margin":
-        return f"{listed} (points of probability)"
+        return f"{listed} (in probability)"
     if inspection.task != "binary" or inspection.margin != "sigmoid":
         return listed
     factors = ", ".join(f"{math.exp(min(gap, 700)):.3g}" for gap in inspection.gaps)
@@ -198,7 +205,7 @@ def _gaps_text(inspection: Inspection) -> str:
 
 def _groups_text(groups: Mapping[str, Sequence[str]]) -> str:
     listed = ", ".join(f"{name} ({len(columns)} columns)" for name, columns in groups.items())
-    return f"by their names, {listed}; --domain-template writes them"
+    return f"judging by column names: {listed}; --domain-template writes them to a file"
 
 
 def _feature_table(inspection: Inspection, show_all: bool) -> RenderableType:
@@ -267,7 +274,7 @@ def _data_text(portrait: Portrait) -> str:
     rows = f"{realism.n_rows:,} rows, and {realism.n_held_out:,} held out"
     known = realism.n_rows + realism.n_held_out
     unknown = (portrait.n_data_rows or known) - known
-    left_out = f"; {unknown:,} rows have no value in any cell" if unknown else ""
+    left_out = f"; {unknown:,} rows left out (values in no cell)" if unknown else ""
     return f"{portrait.source or 'rows without a name'}: {rows}{left_out}"
 
 
@@ -275,7 +282,7 @@ def _likelihood_text(realism: Realism) -> str:
     found, alone = realism.log_likelihood, realism.marginals_log_likelihood
     factor = math.exp(min(700.0, found - alone))
     return (
-        f"log-likelihood {found:.2f} nats a row, {alone:.2f} by the marginals: "
+        f"log-likelihood {found:.2f} nats per row, against {alone:.2f} for the marginals: "
         f"{factor:.3g} times as likely"
     )
 
@@ -285,10 +292,13 @@ def _component_table(portrait: Portrait, show_all: bool) -> RenderableType:
 
     table = Table(title="Components", title_justify="left", caption_justify="left")
     table.add_column("Weight", justify="right")
-    table.add_column("What sets it apart (of the component, of all)")
+    table.add_column("What sets it apart (share of the component, of all)")
     listed = portrait.components if show_all else portrait.components[:MAX_COMPONENTS]
     for component in listed:
-        traits = "; ".join(map(_trait_text, component.traits)) or "nothing: it is like everybody"
+        traits = (
+            "; ".join(map(_trait_text, component.traits))
+            or "nothing: it resembles the whole population"
+        )
         table.add_row(share_words(component.weight), escaped(traits))
     if len(listed) < len(portrait.components):
         table.caption = f"{len(portrait.components) - len(listed)} more; --all lists them"
@@ -302,7 +312,7 @@ def _trait_text(trait: Trait) -> str:
 def _check_table(realism: Realism) -> RenderableType:
     from rich.table import Table
 
-    table = Table(title="How often both hold", title_justify="left")
+    table = Table(title="How often both conditions hold", title_justify="left")
     table.add_column("Both")
     for name in ("Held-out rows", "Population", "If independent"):
         table.add_column(name, justify="right")
@@ -347,8 +357,8 @@ def _rows_table(
         said.append(f"{len(known) - MAX_ROWS:,} more; --json lists them")
     if len(known) < len(rows):
         n_open = len(rows) - len(known)
-        which, are = ("row", "is") if n_open == 1 else ("rows", "are")
-        said.append(f"{n_open:,} {which} of which nothing is known {are} left out")
+        rows_left_out = "1 row" if n_open == 1 else f"{n_open:,} rows"
+        said.append(f"{rows_left_out} left out: nothing is known so far")
     table.caption = "\n".join(said) or None
     return table
 

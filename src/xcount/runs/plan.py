@@ -66,13 +66,13 @@ def choose_changes(
     """Return the changes of a run's questions."""
     if flip:
         if gaps is not None or probability_gaps is not None:
-            raise QueryError("questions are about gaps or about flips, not both")
+            raise QueryError("use either --flip or gaps, not both")
         change = resolve_flip(ensemble, class_, cutoff, direction, from_probability)
         return Changes((change,), _flip_origin(change))
     refuse_without_flip(cutoff, from_probability)
     if probability_gaps is not None:
         if gaps is not None:
-            raise QueryError("give gaps in margin or in probability, not both")
+            raise QueryError("give gaps in the margin or in the probability, not both")
         return _probability_changes(ensemble, probability_gaps, class_, direction)
     index, way = resolve_output(ensemble, class_), parse_direction(direction)
     values, origin = choose_gaps(ensemble, index, gaps)

@@ -305,7 +305,7 @@ def test_a_decision_is_needed() -> None:
     regressor = replace(model, task="regression", decides_at=None)
     with pytest.raises(QueryError, match="makes no decision"):
         decision_of(regressor, gap)
-    with pytest.raises(QueryError, match="no decision 'maybe'; it takes"):
+    with pytest.raises(QueryError, match="no decision 'maybe'; its decisions are"):
         decision_of(model, gap, "maybe")
     classes = replace(model, base=(0.0, 0.0), task="multiclass", class_labels=("a", "b"))
     flip = Query.of(classes, "f0", flip=True).change

@@ -165,7 +165,7 @@ def test_the_command_shows_places_and_rates(tmp_path: Path, xcount_command: Comm
     asked = ["count", model, "--sensitive", "sex", "--flip", "--cutoff", "0", "--explain"]
     shown = xcount_command(*asked).out
     assert "age < 29 and hours >= 40" in shown
-    assert "% of all regions, 100 % of them sensitive, 100 % of all that is sensitive" in shown
+    assert "% of all regions; 100 % of these are sensitive, 100 % of all sensitive regions" in shown
     assert "How often the decision is above 0" in shown
     assert "sex < 0.5" in shown
     assert "Lowest over highest" in shown
@@ -179,7 +179,7 @@ def test_the_command_shows_places_and_rates(tmp_path: Path, xcount_command: Comm
     assert place["size"] == pytest.approx(counted["n_regions"] / whole["n_regions"])
     mistake = xcount_command(*asked, "--favourable", "rich")
     assert mistake.status == 2
-    assert "the model takes no decision 'rich'" in mistake.err
+    assert "the model has no decision 'rich'" in mistake.err
 
 
 def test_rows_that_take_too_long_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def decision_of(ensemble: Ensemble, change: Change, favourable: object = None) -
         sides = {"above": 1, "below": 0} if flip.cutoff is not None else {}
         if word not in names and word not in sides:
             listed = ", ".join([*names, *sides])
-            raise QueryError(f"the model takes no decision {word!r}; it takes {listed}")
+            raise QueryError(f"the model has no decision {word!r}; its decisions are {listed}")
         value = names.index(word) if word in names else sides[word]
     elif flip.cutoff is not None:
         value = 1

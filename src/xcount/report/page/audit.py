@@ -111,15 +111,15 @@ def _key_figures(view: View) -> Markup | None:
     for effect in of_measure(explanation_of(result).effects, share.name)[:1]:
         up, down = (_unbroken(estimate_words(share)) for share in (effect.up, effect.down))
         arrows = f"{_unbroken('↑ ')}{up} {_unbroken('↓ ')}{down}"
-        cards.append((arrows, f"could go up, could go down, {OF_MEASURE[effect.measure]}"))
+        cards.append((arrows, f"could go up or down, {OF_MEASURE[effect.measure]}"))
     for rates in of_measure(explanation_of(result).rates, share.name)[:1]:
         if rates.ratio.value is not None:
-            whose = "as people are, " if rates.differs else ""
+            whose = "as observed, " if rates.differs else ""
             what = f"lowest favourable rate over highest, {whose}by {rates.measure}"
             cards.append((f"{rates.ratio.value:.3g}", what))
         if_all = rates.ratio_if_all
         if rates.differs and if_all is not None and if_all.value is not None:
-            cards.append((f"{if_all.value:.3g}", "the same if only this feature differed"))
+            cards.append((f"{if_all.value:.3g}", "the same ratio if only this feature differed"))
     if len(cards) == 1:
         return None
     return element(
@@ -180,5 +180,6 @@ def _finding(view: View, result: CountResult) -> Markup:
 def _footer(audit: AuditResult) -> Markup:
     version = audit.versions.get("xcount", "")
     return element(
-        "footer", element("p", f"Made by XCount {version}. All numbers in full: --json or --csv.")
+        "footer",
+        element("p", f"Made by XCount {version}. Use --json or --csv for all numbers in full."),
     )

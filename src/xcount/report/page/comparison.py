@@ -32,7 +32,7 @@ from xcount.report.page.measures import compared_measures
 from xcount.report.page.record import glossary_section, input_text
 from xcount.report.page.shell import answer_card, page, tabs, toolbar
 from xcount.report.page.tables import Cell, Row, fact_list, number_cell, row, table, text_cell
-from xcount.report.sentences import NOT_SAID, mean_share_text, panel_label
+from xcount.report.sentences import NOT_SAID, mean_share_text, panel_label, what_counts
 from xcount.report.words.numbers import (
     NONE,
     OF_MEASURE,
@@ -146,10 +146,10 @@ def _worse(comparison: CompareResult) -> Markup | None:
         element("h2", "What got worse"),
         element(
             "p",
-            f"Where a model certainly has a larger share {of_whom(found[0].other)} than the "
-            "baseline: the intervals do not touch.",
+            f"Questions on which a model certainly has a larger share {of_whom(found[0].other)} "
+            "than the baseline: the intervals do not overlap.",
         ),
-        table(head, rows, "The worst first; protected features on top"),
+        table(head, rows, "Protected features first, then the largest increases"),
         element("p", f"{more} more are in the table below.", class_="note") if more else None,
         id="worse",
     )
@@ -199,8 +199,8 @@ def _relative(comparison: CompareResult) -> Markup | None:
             "Each dot is one question: the model's share divided by that of ",
             name(first),
             " on the same grid. Left of 1 is less sensitive. The box spans the quartiles, its "
-            "line is the median. Questions that the baseline answers with zero are left out, and "
-            "those without an estimate of both.",
+            "line is the median. Questions are left out if the baseline's share is zero, or if one "
+            "of the two has no estimate.",
         ),
         element("figure", element("figcaption", title), box_chart(boxes, title)),
         id="relative",
@@ -214,8 +214,8 @@ def _questions(comparison: CompareResult) -> Markup:
         element("h2", "Feature by feature"),
         element(
             "p",
-            "Each feature has an axis of its own, so that small shares can be compared, too; "
-            "where it ends stands beside the name. The baseline is grey.",
+            "Each feature has its own axis, so that small shares can be compared, too; the end of "
+            "the axis is given beside the name. The baseline is grey.",
         ),
         tabs([panel_label(*panel) for panel in comparison.panels], bodies),
         id="features",
@@ -297,7 +297,7 @@ def _explanations(comparison: CompareResult, row: Compared) -> Markup | None:
     ]
     return element(
         "details",
-        element("summary", "Which way, how much, where and for whom"),
+        element("summary", "Direction, size, places and groups"),
         _curves(found, comparison.judge),
         parts,
         class_="explained",
@@ -391,6 +391,11 @@ def _count_cell(result: CountResult | None) -> Cell:
     return number_cell(f"{about}{count_or_bounds(result)}", share.least, sure_words(share))
 
 
+def _gaps(comparison: CompareResult) -> str:
+    flip = what_counts(comparison.results)
+    return comparison.gap_origin if flip is None else f"none: {flip}"
+
+
 def _shared_grid(comparison: CompareResult) -> str:
     guards = f", {integer(comparison.n_guards)} guards" if comparison.n_guards else ""
     return f"{integer(comparison.n_regions)} regions{guards}"
@@ -409,20 +414,20 @@ def _record(comparison: CompareResult) -> Markup:
         *(("How realistic", words) for words in [realism_words(results)] if words is not None),
         ("Domain", comparison.domain.text if comparison.domain else "all inputs"),
         ("Shared grid", _shared_grid(comparison)),
-        ("Judged by", comparison.judge),
-        ("Gaps", comparison.gap_origin),
+        ("Measure", comparison.judge),
+        ("Gaps", _gaps(comparison)),
         ("Counts", f"{exact} of {len(results)} exact"),
         ("Computing time", seconds_text(sum(result.seconds for result in results))),
         ("Versions", ", ".join(f"{k} {v}" for k, v in comparison.versions.items())),
-        ("Begun", comparison.created),
+        ("Started", comparison.created),
     ]
     return element(
         "section",
         element("h2", "Certificate"),
         element(
             "p",
-            "All models were counted on one grid that holds the thresholds of every one of them, "
-            f"so that a region means the same for all. What this does not say: "
+            "All models were counted on one grid with the thresholds of all of them, "
+            f"so that a region means the same for each. What this does not say: "
             f"{NOT_SAID[comparison.judge]}",
         ),
         element("p", _how_sure(comparison)),
@@ -450,7 +455,7 @@ def _how_sure(comparison: CompareResult) -> str:
     all_of_them = together(result.confidence for result in comparison.results)
     joint = f" All counts hold at once with probability at least {confidence_words(all_of_them)}."
     return (
-        "A ratio is as sure as both of its counts together: two intervals that hold with "
-        "probability 1 - delta each hold together with at least 1 - 2 delta. Here that is "
+        "A ratio is as certain as both of its counts at once: two intervals that each hold with "
+        "probability 1 - delta hold at once with at least 1 - 2 delta. Here that is "
         f"{confidence_words(least)} or more for each ratio.{joint if all_of_them > 0 else ''}"
     )

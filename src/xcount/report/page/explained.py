@@ -45,7 +45,10 @@ def explained(result: CountResult, measure: str, heading: str = "h4") -> list[Ch
         of_measure(found.places, measure),
     )
     parts: list[tuple[str, list[Child], Effect | GroupRates | Place]] = [
-        *(("Which way, and how much", _effect(each, result.sensitive), each) for each in effects),
+        *(
+            ("Direction and size of the change", _effect(each, result.sensitive), each)
+            for each in effects
+        ),
         *(("Who gets the favourable decision", _rates(each, result), each) for each in rates),
         *(("Where it happens", _places(places), each) for each in places[:1]),
     ]
@@ -97,7 +100,7 @@ def _highest(effect: Effect, sensitive: Sequence[str]) -> Markup | None:
         return None
     rows += [row(text_cell(more), number_cell(""))] if more else []
     if effect.cells[0].class_label is not None:
-        title = "Which class is decided where, and not everywhere, all else equal"
+        title = "Classes that are decided for some values but not for all, all else equal"
         return table(("With", "decided for"), rows, title, can_sort=False)
     title = f"Where the {unit_text(effect.unit)} is highest, all else equal"
     return table(("With", "highest for"), rows, title, can_sort=False)
@@ -111,7 +114,7 @@ def _sure(entry: Effect | GroupRates | Place, measure: str) -> str:
         return f"These numbers are exact{whose}."
     if entry.confidence == 1:
         return f"Intervals are guaranteed{whose}."
-    return f"Intervals hold together with {confidence_words(entry.confidence)} confidence{whose}."
+    return f"Intervals hold at once with {confidence_words(entry.confidence)} confidence{whose}."
 
 
 def _rates(rates: GroupRates, result: CountResult) -> list[Child]:
@@ -172,5 +175,5 @@ def _places(places: Sequence[Place]) -> list[Child]:
         for place in places
     ]
     size = f"Size, {whose(places[0].measure)}"
-    head = ("Where", size, "Sensitive in it", "Of all that is sensitive")
-    return [table(head, rows, "Places that hold most of it")]
+    head = ("Where", size, "Sensitive there", "Part of all sensitive")
+    return [table(head, rows, "Places with the most sensitive cases")]

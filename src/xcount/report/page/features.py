@@ -18,7 +18,7 @@ from xcount.report.page.tables import number_cell, row, table, text_cell
 from xcount.report.page.view import View
 from xcount.report.page.witness_pairs import witness_pair
 from xcount.report.sentences import panel_label
-from xcount.report.words.numbers import distance_text, integer, percent, plural, short_share
+from xcount.report.words.numbers import distance_text, percent, plural, short_share
 from xcount.runs.ranked import Ranked
 
 Row = TypeVar("Row", MaskCount, PairCount)
@@ -41,7 +41,7 @@ def features(view: View) -> Markup | None:
         blocks,
         element(
             "p",
-            f"{plural(left_out, 'feature')} with smaller shares or nothing more to tell: "
+            f"{plural(left_out, 'feature')} with smaller shares or no further details: "
             "see the table above.",
             class_="note",
         )
@@ -98,10 +98,10 @@ def _witnesses(view: View, ranked: Ranked) -> list[Child]:
 
 def _about_examples(first: Witness) -> str:
     if first.row is None:
-        return "Two inputs that differ in the marked cells alone, the most typical pair first."
+        return "Pairs that differ only in the marked cells, the most typical first."
     return (
-        "Two inputs that differ in the marked cells alone, those nearest to rows of the data "
-        "first; the first row has number 0."
+        "Pairs that differ only in the marked cells, closest to real rows first. Rows are "
+        "numbered from 0."
     )
 
 
@@ -164,8 +164,7 @@ def _left_out(rows: Sequence[Row], what: str) -> str:
     n_open = sum(row.is_open for row in rows)
     if not n_open:
         return ""
-    which, are = (what, "is") if n_open == 1 else (f"{what}s", "are")
-    return f"{integer(n_open)} {which} of which nothing is known {are} left out"
+    return f"{plural(n_open, what)} left out: nothing is known so far"
 
 
 def _mask_bounds(mask: MaskCount) -> tuple[float, float] | None:

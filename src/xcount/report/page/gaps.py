@@ -206,8 +206,8 @@ def _values(curves: Sequence[_Curve], stops: Mapping[float, str]) -> Markup:
     caption = "Share by gap"
     if not all(curve.has(gap) for curve in curves for gap in chosen):
         caption += (
-            ". Between the gaps that a feature was counted at, an interval: the share can only "
-            "fall as the gap grows."
+            ". Between the gaps at which a feature was counted, an interval is given: the share "
+            "can only fall as the gap grows."
         )
     return element("details", element("summary", "The same as a table"), table(head, rows, caption))
 

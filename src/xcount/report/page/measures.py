@@ -87,7 +87,7 @@ def _section(
     return element(
         "section",
         element("h2", "Measures side by side"),
-        element("p", "The same questions, with other weights: of regions, of volume, of people."),
+        element("p", "The same questions, weighted by regions, volume or people."),
         body,
         id="measures",
     )

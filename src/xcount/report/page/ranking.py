@@ -51,7 +51,7 @@ def ranking(view: View) -> Markup:
         element("h2", "What the model is sensitive to"),
         element(
             "p",
-            f"The share {whom} for which changing this feature alone can change the "
+            f"The share {whom} for which changing only this feature can change the "
             f"{audit.results[0].change.what_changes}.{_about_intervals(view)}",
         ),
         tabs([panel_label(*panel) for panel in asked], bodies),
@@ -69,8 +69,8 @@ def _about_intervals(view: View) -> str:
         said = " Whiskers are intervals."
     if any(share.value is None for share in shares):
         said += (
-            " Where only bounds are known, the bar is full up to the low one and pale up to the "
-            "high one; the low one decides the rank."
+            " If only bounds are known, the bar is solid up to the lower and pale up to the upper "
+            "bound; the lower bound decides the rank."
         )
     return said
 

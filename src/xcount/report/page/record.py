@@ -12,7 +12,14 @@ from xcount.report.page.measures import measured_cell
 from xcount.report.page.shell import unbroken_units
 from xcount.report.page.tables import Cell, Row, fact_list, number_cell, row, table, text_cell
 from xcount.report.page.view import View
-from xcount.report.sentences import certificate, glossary, label_of, n_exact_words, panel_label
+from xcount.report.sentences import (
+    certificate,
+    glossary,
+    label_of,
+    n_exact_words,
+    panel_label,
+    what_counts,
+)
 from xcount.report.words.numbers import (
     NONE,
     OF_MEASURE,
@@ -110,7 +117,7 @@ def glossary_section(results: Sequence[CountResult]) -> Markup:
 
 
 def record(audit: AuditResult) -> Markup:
-    """Return what is needed to repeat the audit; of paths, the names of the files alone."""
+    """Return what is needed to repeat the audit; paths are shortened to file names."""
     model, results = audit.model, audit.results
     facts: list[tuple[str, Child]] = [
         ("Model file", name(file_name(model.path)) if model.path else "a live model"),
@@ -122,26 +129,25 @@ def record(audit: AuditResult) -> Markup:
         ("Regions", _whole(results[0].n_regions)),
         *((_role(each), input_text(each)) for each in audit.inputs),
         ("Domain", audit.domain.text if audit.domain else "all inputs"),
-        ("Judged by", ", ".join(dict.fromkeys(r.judge for r in results))),
+        ("Measure", ", ".join(dict.fromkeys(r.judge for r in results))),
         ("Gaps", _gaps(audit)),
         ("Distances", ", ".join(dict.fromkeys(distance_text(r.distance) for r in results))),
         ("Leaf values", ", ".join(dict.fromkeys(_precision(r) for r in results))),
-        ("Accuracy asked", ", ".join(dict.fromkeys(_accuracy(r) for r in results))),
+        ("Requested accuracy", ", ".join(dict.fromkeys(_accuracy(r) for r in results))),
         ("Seed", ", ".join(dict.fromkeys(str(r.seed) for r in results))),
         ("Methods", ", ".join(sorted({r.method for r in results}))),
         ("Exact", n_exact_words(audit)),
         ("Computing time", seconds_text(sum(r.seconds for r in results))),
         ("Versions", ", ".join(f"{k} {v}" for k, v in audit.versions.items())),
-        ("Begun", audit.created),
+        ("Started", audit.created),
     ]
     return fact_list(facts)
 
 
 def _gaps(audit: AuditResult) -> str:
     changes = ", ".join(_sorted_changes(audit.results))
-    if any(result.change.size is None for result in audit.results):
-        return f"{changes}; {audit.gap_origin.removeprefix('none; ')}"
-    return f"{changes} ({audit.gap_origin})"
+    flip = what_counts(audit.results)
+    return f"{changes} ({audit.gap_origin})" if flip is None else f"{changes}; {flip}"
 
 
 def _role(given: Input) -> str:

@@ -31,13 +31,13 @@ def of_whom(measured: Measured) -> str:
         REGIONS: "of all regions",
         "rows": f"of the cases in {source}",
         "population": f"of a population like {source}",
-        "marginals": f"of cases put together from the columns of {source}",
+        "marginals": f"of cases assembled from the columns of {source}",
         "volume": "of the input space by volume",
     }.get(measured.name, f"by {measured.name}")
 
 
 def among_whom(measured: Measured) -> str:
-    """Return a share with its whole, as it follows ``decide otherwise``.
+    """Return a share with its whole, as it follows ``decide differently``.
 
     Rows are counted: ``for 147 of the 7,000 cases in x.csv (2.1 %)``. An estimate says so: ``for
     about 8.17 % (5.27 to 11.9 %) of a population like x.csv``.
@@ -74,10 +74,10 @@ def realism_words(results: Iterable[CountResult]) -> str | None:
 def _fit_words(entry: Mapping[str, Any], realism: Mapping[str, Any]) -> str:
     """Return how well a population fits its rows."""
     if entry["n_components"] == 1:
-        return "1 component, the product of the marginals: columns are independent in it"
+        return "1 component, the product of the marginals: its columns are independent"
     gain = realism["log_likelihood"] - realism["marginals_log_likelihood"]
     said = (
-        f"{entry['n_components']} components; a row that it was not fitted to is "
+        f"{entry['n_components']} components; a held-out row is "
         f"{math.exp(min(700.0, gain)):.3g} times as likely as with independent columns"
     )
     checks = realism["checks"]
@@ -88,8 +88,8 @@ def _fit_words(entry: Mapping[str, Any], realism: Mapping[str, Any]) -> str:
         for name in ("population", "marginals")
     )
     return (
-        f"{said}; the shares of {len(checks)} pairs of conditions are {own:.2g} points off those "
-        f"of such rows on average, {alone:.2g} with independent columns"
+        f"{said}; the shares of {len(checks)} pairs of conditions differ from those of held-out "
+        f"rows by {own:.2g} points on average, by {alone:.2g} with independent columns"
     )
 
 

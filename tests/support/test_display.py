@@ -186,7 +186,7 @@ def test_protected_features_come_first_and_are_never_cut() -> None:
     assert audit.ranking[-1].label == "sex"
     card = audit._repr_html_()
     assert card.index("<bdi>sex</bdi>") < card.index("<bdi>other 0</bdi>")
-    assert "If sex alone were different" in card
+    assert "If only sex were different" in card
     drawn = [label.get_text() for label in audit.plot().axes[0].get_yticklabels()]
     assert drawn[:2] == ["sex", "other 0"]
     assert len(drawn) == 15
