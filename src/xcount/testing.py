@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 __all__ = ["assert_share"]
 
 WITNESS_SECONDS = 5.0
-"""A failure is shown with an example if that is found within this time."""
+"""A failure comes with an example if one is found within this time."""
 MOST_ROWS_BEFORE = 50
-"""A row of the data is the example if one of the first so many is sensitive."""
+"""The example is a row of the data if one of the first rows, this many, is sensitive."""
 
 
 def assert_share(
@@ -27,10 +27,10 @@ def assert_share(
 ) -> CountResult:
     """Raise an AssertionError unless at most a share of the regions, or people, is sensitive.
 
-    The message says what was asked, what came out and what is allowed. It begins with ``FAIL``
-    where the share is above the limit, and shows a witness if one is quickly found; with
-    ``UNDECIDED`` where a limit of time or memory, or the asked accuracy, ended the count before
-    the share was known to lie on one side.
+    The message states the question, the answer and the limit. It starts with ``FAIL`` if the share
+    is above the limit, and shows a witness if one is found quickly; it starts with ``UNDECIDED``
+    if the count stopped, at a limit of time or memory or at the requested accuracy, before the
+    share was known to lie on one side of the limit.
 
     Args:
         model: a model file, a live model, or an ensemble.
@@ -92,7 +92,7 @@ def _message(result: CountResult) -> list[str]:
 
 
 def _ending(result: CountResult) -> str:
-    """Return why the count ended, and what may help where that is too soon."""
+    """Return why the count stopped and, if it was undecided, what may help."""
     from xcount.answers.result import Verdict
     from xcount.counters.tally import StopReason
 
