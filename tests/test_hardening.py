@@ -127,7 +127,7 @@ def test_a_thousand_counts_leak_nothing() -> None:
         "def ask(n):\n"
         "    for i in range(n):\n"
         "        xcount.count(model, sensitive='sex', gap=3, distance='any', seed=i, jobs=1,\n"
-        "                     method=('exact', 'sample', 'auto')[i % 3], timeout_seconds=0.02)\n"
+        "                     method=('exact', 'sample', 'auto')[i % 3], timeout=0.02)\n"
         "    return held_memory_bytes()\n"
         "before = ask(500)\n"
         "print(ask(500) - before)\n"

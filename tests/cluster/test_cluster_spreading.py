@@ -236,7 +236,7 @@ def test_the_command_line_counts_on_a_cluster(
 
 def test_a_time_limit_holds(client: Any, sampled: CountResult) -> None:
     """It ends the count where it is put together, with the bounds found so far."""
-    result = adult_count(**{**SAMPLED, "epsilon": 1e-4}, timeout_seconds=2, cluster=client)
+    result = adult_count(**{**SAMPLED, "epsilon": 1e-4}, timeout=2, cluster=client)
     assert result.stop_reason is StopReason.TIMEOUT
     assert result.low <= sampled.high
     assert sampled.low <= result.high

@@ -7,6 +7,7 @@
 // are disjoint: docs/exact.md, "Why this is right", "Bounds with open states".
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
