@@ -81,7 +81,7 @@ def compare(
     sides = Side(before), Side(PROJECT / "src")
     found = []
     for number, instance in enumerate(instances):
-        limits = {"method": method, "timeout_seconds": limit_seconds, "jobs": 1}
+        limits = {"method": method, "timeout": limit_seconds, "jobs": 1}
         question = {"model": str(instance.model), **instance.question(), **limits}
         order = (0, 1) if number % 2 else (1, 0)
         answers = {side: sides[side].ask(question) for side in order}

@@ -113,7 +113,7 @@ def comparison_facts(data: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("words", "n", "facts_of"),
-    [(AUDIT, 6, audit_facts), (EXPLAINED, 4, audit_facts), (COMPARE, 5, comparison_facts)],
+    [(AUDIT, 10, audit_facts), (EXPLAINED, 4, audit_facts), (COMPARE, 8, comparison_facts)],
     ids=["audit", "explained", "compare"],
 )
 def test_a_stopped_run_is_whole_and_goes_on(
@@ -153,7 +153,7 @@ def test_a_stopped_run_is_whole_and_goes_on(
 def test_a_stopped_count_has_an_interval_or_nothing(xcount_command: Command) -> None:
     """What is printed holds the count; nothing else is printed."""
     truth = json.loads(xcount_command(*ASKED_COUNT, "--method", "exact").out)["count"]
-    for seconds, stop in moments(n_examples(6), 2, COUNT):
+    for seconds, stop in moments(n_examples(10), 2, COUNT):
         run = stopped_at(seconds, stop, *COUNT)
         check_stopped(run)
         assert run.out or run.status not in (0, 3)
