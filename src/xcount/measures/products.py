@@ -9,13 +9,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.counters.costs import BYTES_PER_LAID_NODE, SECONDS_PER_LAID_NODE
 from xcount.counters.settings import Settings
 from xcount.errors import BudgetError, OutOfLimitsError
 from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
-
-_SECONDS_PER_NODE, _BYTES_PER_NODE = 1.2e-6, 300
-"""Time per node to lay trees out on other cells."""
 
 _LEAST_SECONDS = 0.1
 """Time that laying trees out may take even if no time is left."""
@@ -110,12 +108,12 @@ def mask_masses(problem: Problem, weights: Sequence[NDArray[np.float64]]) -> NDA
 
 def laid_bytes(problem: Problem) -> int:
     """Estimate the memory that the trees of a question take once they are laid out on cells."""
-    return _BYTES_PER_NODE * _n_nodes(problem)
+    return BYTES_PER_LAID_NODE * _n_nodes(problem)
 
 
 def laying_seconds(problem: Problem) -> float:
     """Estimate how long it takes to lay the trees of a question out on other cells."""
-    return _SECONDS_PER_NODE * _n_nodes(problem)
+    return SECONDS_PER_LAID_NODE * _n_nodes(problem)
 
 
 def _n_nodes(problem: Problem) -> int:
