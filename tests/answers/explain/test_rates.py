@@ -335,6 +335,6 @@ def test_rates_keep_to_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80))
     own = Mixture.uniform(problem.grid)
     decision = decision_of(figure_1(), problem.query.change, None)
-    monkeypatch.setattr("xcount.measures.products._BYTES_PER_NODE", 10**12)
+    monkeypatch.setattr("xcount.measures.products.BYTES_PER_LAID_NODE", 10**12)
     with pytest.raises(BudgetError, match=r"would take 10000000 MB more; raise --memory"):
         group_rates(problem, own, decision, Settings())
