@@ -6,6 +6,7 @@ import math
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from model_files import FIGURE_1, write_model
 
 from xcount.cli import main
 from xcount.counters import auto, exact
+from xcount.errors import JournalWarning, QueryWarning
 from xcount.measures import weigh
 
 # Libraries that train models wait for their threads in busy loops: several tests at a time would
@@ -69,10 +71,13 @@ def digits_as_they_were() -> Iterator[None]:
 
 @pytest.fixture
 def xcount_command(capsys: pytest.CaptureFixture[str]) -> Command:
-    """Return a function that runs a command line in this process."""
+    """Return a function that runs a command line in this process; our warnings are its notes."""
 
     def run(*arguments: object) -> Run:
-        status = main([str(argument) for argument in arguments])
+        with warnings.catch_warnings():
+            for kind in (QueryWarning, JournalWarning):
+                warnings.filterwarnings("always", category=kind)
+            status = main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         return Run(status, captured.out, captured.err)
 

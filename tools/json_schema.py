@@ -170,7 +170,23 @@ WITNESSES = {
     "additionalProperties": False,
 }
 
-RUN_LINE = {"type": "object", "properties": {"kind": {"const": "run"}}, "required": ["kind"]}
+SEAL = {
+    "after": {
+        "type": ["string", "null"],
+        "description": "The `check` of the previous line; null in the first.",
+    },
+    "check": {
+        "type": "string",
+        "pattern": "^[0-9a-f]{64}$",
+        "description": 'SHA-256 of the bytes of the line before `, "check"`.',
+    },
+}
+
+RUN_LINE = {
+    "type": "object",
+    "properties": {"kind": {"const": "run"}, **SEAL},
+    "required": ["kind", *SEAL],
+}
 
 RESULT_LINE = {
     "type": "object",
@@ -190,8 +206,9 @@ RESULT_LINE = {
             "places and group rates; null without one.",
         },
         "result": {**reference("count"), "description": "As in `xcount count --json`."},
+        **SEAL,
     },
-    "required": ["kind", "key", "model", "limits", "result"],
+    "required": ["kind", "key", "model", "limits", "result", *SEAL],
     "additionalProperties": False,
 }
 

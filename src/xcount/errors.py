@@ -13,7 +13,8 @@
 
 If a limit is reached but there are usable bounds, they are a result, not an exception. A
 :class:`QueryWarning` says that a question was answered but may not be the one that was meant, or
-that one of many questions was left out because it is too large for the method.
+that one of many questions was left out because it is too large for the method. A
+:class:`JournalWarning` says that lines of a journal are damaged and were not used.
 
 Messages name an option as the command line spells it (``--gap``). If the argument in Python is
 another word, it follows in brackets: ``--max-share (max_share)``.
@@ -70,6 +71,10 @@ class TableError(XCountError, ValueError):
 
 class JournalError(XCountError):
     """A journal cannot be used: damaged, in use, not writable; the message says what is safe."""
+
+
+class JournalWarning(UserWarning):
+    """Lines of a journal are not as a run wrote them, and were not used."""
 
 
 class ClusterError(XCountError):

@@ -19,6 +19,7 @@ import pytest
 from effort import n_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from journals import records_of, write_records
 from oracle import known
 from strategies import random_ensemble
 
@@ -218,9 +219,9 @@ def test_a_count_that_its_verdict_stopped_is_done_for_that_verdict(tmp_path: Pat
     """With another limit it is counted again, unless the interval decides that, too."""
     path = tmp_path / "j.jsonl"
     audit(figure_1(), gaps=80, sensitive="f0", max_share=0.5, journal=path)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = records_of(path)
     lines[1]["result"] |= {"count": None, "low": 1, "high": 3, "stop_reason": "decided"}
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_records(path, lines)
     for limit, exact in ((0.4, False), (0.05, False), ("2/9", True)):
         found = audit(
             figure_1(), gaps=80, sensitive="f0", max_share=limit, journal=path, resume=True
@@ -275,7 +276,7 @@ def test_a_journal_is_about_one_model(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_bytes(b"")
     with pytest.raises(JournalError, match="the journal is empty"):
         AuditResult.from_journal(tmp_path / "empty.jsonl")
-    (tmp_path / "other.jsonl").write_bytes(b'{"kind": "note"}\n')
+    write_records(tmp_path / "other.jsonl", [{"kind": "note"}])
     with pytest.raises(JournalError, match="no audit's run line"):
         AuditResult.from_journal(tmp_path / "other.jsonl")
 
@@ -287,9 +288,9 @@ def test_other_questions_do_not_stand_for_missing_ones(tmp_path: Path) -> None:
     whole = audit(figure_1(), gaps=80, max_share=0, journal=path, resume=True, jobs=1)
     assert whole.verdict is Verdict.FAIL
     assert AuditResult.from_journal(path) == whole
-    lines = path.read_text().splitlines(keepends=True)
-    failing = next(i for i, x in enumerate(lines) if '"verdict": "FAIL"' in x)
-    path.write_text("".join(lines[:failing] + lines[failing + 1 :]))
+    lines = records_of(path)
+    failing = next(i for i, x in enumerate(lines) if x.get("result", {}).get("verdict") == "FAIL")
+    write_records(path, lines[:failing] + lines[failing + 1 :])
     cut = AuditResult.from_journal(path)
     assert (len(cut.results), cut.n_planned) == (1, 2)
     assert (cut.verdict, cut.exit_status) == (Verdict.UNDECIDED, 3)
@@ -301,8 +302,8 @@ def test_a_journal_of_another_format_is_refused(tmp_path: Path) -> None:
     """The message names the line and both formats."""
     path = tmp_path / "j.jsonl"
     audit(figure_1(), gaps=80, journal=path)
-    run, *lines = [json.loads(line) for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps(line) + "\n" for line in [{**run, "format": 2}, *lines]))
+    run, *lines = records_of(path)
+    write_records(path, [{**run, "format": 2}, *lines])
     message = "line 1 of .* has format 2, and this version of xcount reads format 1"
     with pytest.raises(JournalError, match=message):
         AuditResult.from_journal(path)
@@ -310,12 +311,12 @@ def test_a_journal_of_another_format_is_refused(tmp_path: Path) -> None:
 
 def _shorten(path: Path, stop_reason: str, timeout_seconds: float) -> None:
     """Make the journal say that its counts were stopped."""
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = records_of(path)
     for line in lines:
         if line["kind"] == "result":
             line["result"] |= {"stop_reason": stop_reason, "low": 0, "high": 9}
             line["limits"]["timeout_seconds"] = timeout_seconds
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_records(path, lines)
 
 
 @pytest.mark.parametrize(

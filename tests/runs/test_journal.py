@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import subprocess
@@ -13,11 +14,14 @@ from typing import Any
 
 import pytest
 from conftest import Command
+from effort import n_examples
+from journals import records_of, sealed_lines, write_records
 
 import xcount
-from xcount.errors import JournalError
+from xcount.errors import JournalError, JournalWarning
 from xcount.model.examples import figure_1
-from xcount.runs.journal import Journal, read_journal
+from xcount.runs.journal import DamagedLine, Journal, read_journal
+from xcount.support.numerals import to_json
 
 RUN = {"kind": "run", "command": "audit"}
 
@@ -46,7 +50,7 @@ def test_a_line_is_in_the_file_as_soon_as_append_returns(tmp_path: Path) -> None
     path = tmp_path / "j.jsonl"
     with Journal(path) as journal:
         journal.append(RUN)
-        assert path.read_bytes() == b'{"kind": "run", "command": "audit"}\n'
+        assert path.read_bytes() == sealed_lines([RUN])
 
 
 def test_integers_of_any_size_survive(tmp_path: Path) -> None:
@@ -58,19 +62,20 @@ def test_integers_of_any_size_survive(tmp_path: Path) -> None:
     assert sys.get_int_max_str_digits() == 4300
 
 
-@pytest.mark.parametrize("length", range(1, len(b'{"kind": "result", "key": "b"}\n')))
-def test_a_torn_last_line_is_cut_off_wherever_it_tore(tmp_path: Path, length: int) -> None:
+def test_a_torn_last_line_is_cut_off_wherever_it_tore(tmp_path: Path) -> None:
     """Every prefix of an append leaves a journal that reads, repairs and goes on."""
     path = tmp_path / "j.jsonl"
-    whole = b'{"kind": "result", "key": "b"}\n'
-    path.write_bytes(b'{"kind": "run"}\n' + whole[:length])
-    complete = length >= len(whole) - 1
-    assert len(read_journal(path)) == 1 + complete
-    with Journal(path, resume=True) as journal:
-        assert len(journal.lines) == 1 + complete
-        journal.append({"kind": "result", "key": "c"})
-    keys = [record.get("key") for record in read_journal(path)]
-    assert keys == ([None, "b", "c"] if complete else [None, "c"])
+    first = sealed_lines([RUN])
+    both = sealed_lines([RUN, {"kind": "result", "key": "b"}])
+    for length in range(len(first) + 1, len(both)):
+        path.write_bytes(both[:length])
+        complete = length == len(both) - 1  # only the end of the line is missing
+        assert len(read_journal(path)) == 1 + complete
+        with Journal(path, resume=True) as journal:
+            assert len(journal.lines) == 1 + complete
+            journal.append({"kind": "result", "key": "c"})
+        keys = [record.get("key") for record in read_journal(path)]
+        assert keys == ([None, "b", "c"] if complete else [None, "c"])
 
 
 def test_the_first_line_may_be_torn(tmp_path: Path) -> None:
@@ -85,33 +90,78 @@ def test_the_first_line_may_be_torn(tmp_path: Path) -> None:
 def test_blocks_of_zeros_after_a_power_failure_are_cut_off(tmp_path: Path) -> None:
     """A file system may leave zeros where an append was to be."""
     path = tmp_path / "j.jsonl"
-    path.write_bytes(b'{"kind": "run"}\n' + b"\0" * 100)
+    path.write_bytes(sealed_lines([RUN]) + b"\0" * 100)
     with Journal(path, resume=True) as journal:
         assert len(journal.lines) == 1
-    assert path.read_bytes() == b'{"kind": "run"}\n'
+    assert path.read_bytes() == sealed_lines([RUN])
+
+
+RECORDS = [RUN, *({"kind": "result", "key": key} for key in "abc")]
 
 
 @pytest.mark.parametrize(
-    "content",
+    "line", [b"not json", b"[1]", b'{"kind": "run"}', b'{"no": 1}', b"[" * 100_000, b"\xff\xfe"]
+)
+def test_foreign_lines_are_not_used_and_stay(tmp_path: Path, line: bytes) -> None:
+    """Without a checksum that matches, a line is damage; those around it are used."""
+    path = tmp_path / "j.jsonl"
+    whole = sealed_lines(RECORDS)
+    for content in (whole + line + b"\n", line + b"\n" + sealed_lines(RECORDS)):
+        path.write_bytes(content)
+        with Journal(path, resume=True) as journal:
+            used = [each for each in journal.lines if not isinstance(each, DamagedLine)]
+            assert used == RECORDS
+            assert len(journal.lines) == len(used) + 1
+            journal.append({"kind": "result", "key": "new"})
+        assert path.read_bytes().startswith(content)
+        assert read_journal(path)[-1] == {"kind": "result", "key": "new"}
+
+
+@pytest.mark.parametrize(
+    ("order", "damaged"),
     [
-        b'{"kind": "run"}\nnot json\n{"kind": "result"}\n',
-        b'{"kind": "run"}\n[1]\n',
-        b'{"kind": "run"}\n{"no": 1}\n',
+        ((0, 2, 3), [2]),
+        ((1, 2, 3), [1]),
+        ((0, 3), [2]),
+        ((0, 2, 1, 3), [2, 3, 4]),
+        ((0, 1, 1, 2, 3), [3]),
+        ((0, 1, 2, 3, 0, 1, 2, 3), [5]),
+        ((0, 1, 2), []),
     ],
 )
-def test_what_is_no_torn_line_is_left_alone(tmp_path: Path, content: bytes) -> None:
-    """Damage in the middle is an error, and the file stays untouched."""
+def test_removed_moved_and_repeated_lines_show(
+    tmp_path: Path, order: Sequence[int], damaged: list[int]
+) -> None:
+    """A line that does not follow the one in front of it is not used; a cut end is a stop."""
     path = tmp_path / "j.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(JournalError, match=r"line [123] of .* is not a journal record"):
-        Journal(path, resume=True)
-    assert path.read_bytes() == content
+    lines = sealed_lines(RECORDS).splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[number] for number in order))
+    found = read_journal(path)
+    assert [each.number for each in found if isinstance(each, DamagedLine)] == damaged
+    for number, each in zip(order, found, strict=True):
+        assert isinstance(each, DamagedLine) or each == RECORDS[number]
+
+
+def test_no_flipped_bit_is_content(tmp_path: Path) -> None:
+    """Whatever bit of a journal flips: each line has the content that was written, or is damage."""
+    path = tmp_path / "j.jsonl"
+    whole = sealed_lines(RECORDS)
+    written = [to_json(record) for record in RECORDS]
+    for place in range(len(whole)):
+        for bit in range(8):
+            changed = bytearray(whole)
+            changed[place] ^= 1 << bit
+            path.write_bytes(changed)
+            found = [each for each in read_journal(path) if not isinstance(each, DamagedLine)]
+            assert len(found) < len(RECORDS)
+            assert {to_json(each) for each in found} <= set(written)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"hello", "is not a journal"),
+        (b"[" * 100_000, "is not a journal"),
         (b"hello\nworld\n", "is not a journal"),
         (b"a,b\n1,2\n", "is a table, not a journal"),
         (b'{"learner": {}}\n', "is a model file, not a journal"),
@@ -167,7 +217,7 @@ def test_a_full_disk_is_one_error_and_loses_nothing(tmp_path: Path) -> None:
         "from xcount.errors import *\n"
         "j = Journal(sys.argv[1])\n"
         "j.append({'kind': 'result', 'key': 'a'})\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))\n"
         "try:\n"
         "    j.append({'kind': 'result', 'key': 'b' * 200})\n"
         "except JournalError as error:\n"
@@ -178,7 +228,7 @@ def test_a_full_disk_is_one_error_and_loses_nothing(tmp_path: Path) -> None:
     )
     assert "cannot write" in done.stdout
     assert "earlier results are safe" in done.stdout
-    assert path.read_bytes() == b'{"kind": "result", "key": "a"}\n'
+    assert path.read_bytes() == sealed_lines([{"kind": "result", "key": "a"}])
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -229,12 +279,10 @@ def test_a_half_written_line_is_taken_back(tmp_path: Path, monkeypatch: pytest.M
 
 
 def changed_line(path: Path, number: int, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change one line of a journal, counted from 1."""
-    lines = path.read_text().splitlines()
-    record = json.loads(lines[number - 1])
-    change(record)
-    lines[number - 1] = json.dumps(record)
-    path.write_text("".join(line + "\n" for line in lines))
+    """Change one line of a journal, counted from 1, and all checksums with it."""
+    records = records_of(path)
+    change(records[number - 1])
+    write_records(path, records)
 
 
 def places(record: dict[str, Any], inside: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -304,9 +352,10 @@ def test_foreign_lines_are_named(
     journals: dict[str, bytes],
     line: str,
 ) -> None:
-    """The report and --resume say which line is none of a run's."""
+    """The report and --resume say which line is none of a run's, although its checksum matches."""
     path = tmp_path / "j.jsonl"
-    path.write_bytes(journals["audit"] + line.encode() + b"\n")
+    path.write_bytes(journals["audit"])
+    write_records(path, [*records_of(path), json.loads(line)])
     resume = ("audit", figure_1_file, "--gap", "80", "--journal", path, "--resume")
     for arguments in (("report", path), resume):
         run = xcount_command(*arguments)
@@ -321,3 +370,96 @@ def test_a_device_is_no_journal(device: str) -> None:
         Journal(device)
     with pytest.raises(JournalError, match="not a regular file"):
         read_journal(device)
+
+
+def test_a_line_nested_too_deeply_is_named(tmp_path: Path, xcount_command: Command) -> None:
+    """Even if its checksum matches: one line, no RecursionError."""
+    path = tmp_path / "j.jsonl"
+    for depth in (900, 5_000, 100_000):
+        start = b'{"kind": "run", "command": "audit", "after": null, "x": '
+        start += b"[" * depth + b"]" * depth
+        check = hashlib.sha256(start).hexdigest().encode()
+        path.write_bytes(start + b', "check": "' + check + b'"}\n')
+        run = xcount_command("report", path)
+        assert (run.status, run.out, run.err.count("\n")) == (2, "", 1)
+        assert f"line 1 of {path} " in run.err
+
+
+# ---- damaged journals of audits and comparisons ----
+
+LIMITED = ("--gap", "80", "--max-share", "10%", "--jobs", "1")
+
+
+def test_an_edited_count_is_counted_again(
+    tmp_path: Path, xcount_command: Command, figure_1_file: str
+) -> None:
+    """A journal changed by hand does not turn FAIL into PASS; the report lacks that count."""
+    path = tmp_path / "j.jsonl"
+    words = ("audit", figure_1_file, *LIMITED, "--journal", path)
+    assert xcount_command(*words).status == 1
+    text = path.read_text()
+    path.write_text(
+        text.replace('"count": 2, "low": 2, "high": 2', '"count": 0, "low": 0, "high": 0')
+    )
+    assert path.read_text() != text
+    seen = xcount_command("report", path, "--json")
+    assert f"xcount: note: {path}: line 2 does not match its checksum; it is not used\n" == seen.err
+    data = json.loads(seen.out)
+    assert (seen.status, data["verdict"], len(data["results"])) == (3, "UNDECIDED", 1)
+    assert data["notes"] == [f"{path}: line 2 does not match its checksum; it is not used"]
+    resumed = xcount_command(*words, "--resume", "--json")
+    assert (resumed.status, resumed.err) == (1, seen.err)
+    assert json.loads(resumed.out)["notes"] == data["notes"]
+    again = xcount_command("report", path, "--json")
+    assert (again.status, again.err) == (1, seen.err)
+    assert len(json.loads(again.out)["results"]) == 2
+
+
+def test_a_newer_limit_is_not_lost_with_its_line(
+    tmp_path: Path, xcount_command: Command, figure_1_file: str
+) -> None:
+    """If the line with the newer verdict is damaged, the older one is not shown in its place."""
+    path = tmp_path / "j.jsonl"
+    kept = ("--jobs", "1", "--journal", path, "--resume")
+    words = ("audit", figure_1_file, "--gap", "80", *kept, "--max-share")
+    assert xcount_command(*words, "50%").status == 0
+    assert xcount_command(*words, "10%").status == 1
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert b'"verdict": "FAIL"' in lines[4]
+    path.write_bytes(b"".join([*lines[:4], lines[4].replace(b"FAIL", b"PASS"), *lines[5:]]))
+    assert xcount_command("report", path).status == 3
+    path.write_bytes(b"".join([*lines[:3], lines[3].replace(b"audit", b"autid"), *lines[4:]]))
+    refused = xcount_command("report", path)
+    assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert "may have been the start of the last run; repeat that run with --resume" in refused.err
+    assert xcount_command(*words, "10%").status == 1
+    assert xcount_command("report", path).status == 1
+    size = path.stat().st_size
+    assert xcount_command(*words, "10%").status == 1
+    assert path.stat().st_size == size
+
+
+@pytest.mark.parametrize("command", ["audit", "compare"])
+def test_flips_change_no_answer(tmp_path: Path, journals: dict[str, bytes], command: str) -> None:
+    """Of 250 flipped bits, none is taken as content: resumed answers stay, damage is said."""
+    whole = journals[command]
+    path = tmp_path / "j.jsonl"
+    for number in range(n_examples(250)):
+        place = (number * 7919 + number // 8) % (len(whole) - 1)  # the end of the file is a tear
+        changed = bytearray(whole)
+        changed[place] ^= 1 << number % 8
+        path.write_bytes(changed)
+        with pytest.warns(JournalWarning, match="not used"):
+            again = _asked(command, journal=path, resume=True)
+        assert _answers(again) == _answers(_asked(command))
+        assert again.notes
+
+
+def _asked(command: str, **more: Any) -> Any:
+    if command == "audit":
+        return xcount.audit(figure_1(), gaps=80, max_share=0.5, explain=False, **more)
+    return xcount.compare([figure_1(), figure_1()], gaps=80, max_ratio=1, explain=False, **more)
+
+
+def _answers(result: Any) -> list[tuple[object, ...]]:
+    return [(r.sensitive, r.count, r.low, r.high, r.verdict) for r in result.results]

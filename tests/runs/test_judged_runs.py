@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from journals import records_of, write_records
 
 import xcount
 from xcount.answers.result import Verdict
@@ -146,10 +146,10 @@ def test_a_measure_that_had_little_time_is_weighed_again(
         "explain": False,
     }
     first = audited(judge="rows", max_share=1, **asked).results[0]
-    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    lines = records_of(journal)
     cut = lines[-1]["result"]["details"]["measures"]["marginals"]
     cut |= {"share": None, "low": 0.0, "high": 1.0, "exact": False, "stop_reason": "timeout"}
-    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_records(journal, lines)
     again = audited(**asked | {"resume": True} | more).results[0]
     assert again.measures == first.measures
     assert again.judge == more["judge"]
@@ -180,8 +180,8 @@ def test_a_run_line_of_before_limits_were_kept_is_read(tmp_path: Path) -> None:
     """What its results say is the verdict then."""
     path = tmp_path / "j.jsonl"
     audited(max_share="100%", journal=path)
-    run, *results = path.read_text().splitlines()
-    old = {name: value for name, value in json.loads(run).items() if name != "judged"}
+    run, *results = records_of(path)
+    del run["judged"]
     for lines, verdict in ((results, Verdict.PASS), ([], None)):
-        path.write_text("\n".join([json.dumps(old), *lines]) + "\n")
+        write_records(path, [run, *lines])
         assert AuditResult.from_journal(path).verdict is verdict

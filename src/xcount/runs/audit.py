@@ -38,7 +38,7 @@ from xcount.question.grid import Grid
 from xcount.runs.batch import run_kept
 from xcount.runs.inputs import Inputs, inputs_of
 from xcount.runs.journal import Record
-from xcount.runs.journal_lines import FORMAT, Line, last_run, read_lines
+from xcount.runs.journal_lines import FORMAT, Line, RunNotes, last_run, read_lines
 from xcount.runs.options import BatchOptions
 from xcount.runs.plan import (
     Changes,
@@ -130,6 +130,7 @@ class AuditResult(DisplayMixin):
             is_optional=True,
         ),
     ] = ()
+    notes: RunNotes = ()
     versions: Versions = field(default_factory=dict)
     results: Annotated[
         tuple[CountResult, ...],
@@ -223,7 +224,8 @@ class AuditResult(DisplayMixin):
     def from_lines(cls, lines: Sequence[Line], path: str | os.PathLike[str]) -> AuditResult:
         """Return the last audit from the lines of the journal at a path."""
         kept = last_run(lines, path, "audit")
-        return _audit_result(kept.header, (each for each in kept.results() if each is not None))
+        found = (each for each in kept.results() if each is not None)
+        return replace(_audit_result(kept.header, found), notes=kept.notes)
 
     def to_html(self) -> str:
         """Return the report: one self-contained HTML page."""
@@ -354,7 +356,7 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
         cluster=options.cluster,
         on_progress=options.on_progress,
     )
-    return _audit_result(header, outcome.finished)
+    return replace(_audit_result(header, outcome.finished), notes=outcome.notes)
 
 
 def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], chosen: Changes) -> dict[str, Any]:

@@ -26,8 +26,16 @@ from xcount.answers.result import CountResult, Verdict
 from xcount.counters.settings import Companions
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError, JournalError, QueryWarning
-from xcount.runs.journal import Journal, Record
-from xcount.runs.journal_lines import CountLine, Line, RunLine, is_last_run, line_of
+from xcount.runs.journal import Journal, Record, damage
+from xcount.runs.journal_lines import (
+    CountLine,
+    Line,
+    RunLine,
+    counts_of_last_run,
+    is_last_run,
+    line_of,
+    warn_of_damage,
+)
 from xcount.runs.task import Question, Task, families
 
 if TYPE_CHECKING:
@@ -52,12 +60,14 @@ class BatchProgress:
 class BatchOutcome:
     """The outcome of a run: a result per task.
 
-    The result is None if the task was interrupted before its start, or its method refused it as
-    too large.
+    Attributes:
+        results: one per task; None if the task was interrupted before its start, or its method
+            refused it as too large.
+        notes: which lines of the journal were not used.
     """
 
     results: tuple[CountResult | None, ...]
-    n_resumed: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def finished(self) -> tuple[CountResult, ...]:
@@ -86,22 +96,26 @@ def run_batch(
         jobs: cores to use; 0 for all.
         journal: where finished counts are kept and looked up.
         header: the run line; written before the first new result, and if the journal's last run
-            asked something else.
+            asked something else or has another limit.
         cluster: a Dask scheduler's address, or a Dask client, whose workers do the counts.
         on_progress: called from the calling thread.
     """
     kept = {} if journal is None else _kept(tasks, journal.lines)
+    notes = () if journal is None else damage(journal.lines, journal.path)
     results = {index: found.result for index, found in kept.items() if found.is_whole}
     tasks = [_continued(task, kept.get(index)) for index, task in enumerate(tasks)]
-    n_resumed = len(results)
     todo = [index for index in range(len(tasks)) if index not in results]
     stop = threading.Event()
     with _interrupts_set(stop):
         if journal is not None and header is not None:
-            is_same = not todo and is_last_run(header, journal.lines)
-            journal.append(*([] if is_same else [RunLine(header).to_dict()]))
-            judged_anew = [i for i, found in kept.items() if found.is_whole and found.is_changed]
-            journal.append(*(_line(tasks[index], results[index]) for index in judged_anew))
+            is_told = not todo and is_last_run(header, journal.lines)
+            told = {line.key for line in counts_of_last_run(journal.lines)}
+            anew = [i for i in results if kept[i].is_changed or tasks[i].key not in told]
+            if anew or not is_told:
+                # A report of a damaged journal shows only the counts after the last run line.
+                again = [*results] if notes else anew
+                lines = [_line(tasks[index], results[index]) for index in again]
+                journal.append(RunLine(header).to_dict(), *lines)
         run = _Run(tasks, todo, results, jobs, journal, on_progress, stop)
         if todo and cluster is None:
             run.run()
@@ -109,7 +123,7 @@ def run_batch(
             run.run_on(cluster)
     if run.refused:
         _name_refused(tasks, run.refused, has_results=bool(results))
-    return BatchOutcome(tuple(results.get(index) for index in range(len(tasks))), n_resumed)
+    return BatchOutcome(tuple(results.get(index) for index in range(len(tasks))), notes)
 
 
 def _name_refused(
@@ -157,6 +171,7 @@ def run_kept(
 
 def _journal_of(path: str | os.PathLike[str], resume: bool, header: Record) -> Journal:
     journal = Journal(path, resume=resume, read=line_of)
+    warn_of_damage(damage(journal.lines, journal.path))
     runs = [line for line in journal.lines if isinstance(line, RunLine)]
     now = RunLine(header)
     differences = [text for run in runs if (text := _difference(run, now)) is not None]

@@ -50,7 +50,7 @@ from xcount.runs.batch import run_kept
 from xcount.runs.compared import Compared, ModelSummary
 from xcount.runs.inputs import Inputs, inputs_of
 from xcount.runs.journal import Record
-from xcount.runs.journal_lines import FORMAT, Line, last_run, read_lines
+from xcount.runs.journal_lines import FORMAT, Line, RunNotes, last_run, read_lines
 from xcount.runs.options import BatchOptions
 from xcount.runs.plan import Changes, choose_groups, questions
 from xcount.runs.task import Question, Task, fingerprint
@@ -104,6 +104,7 @@ class CompareResult(DisplayMixin):
     max_ratio: Annotated[Limit | None, Json("The largest ratio allowed.", form=MAX_RATIO)] = None
     n_planned: Planned = 0
     inputs: Inputs = ()
+    notes: RunNotes = ()
     versions: Versions = field(default_factory=dict)
     rows: Annotated[tuple[Compared, ...], Json("One per question.")]
 
@@ -229,7 +230,7 @@ class CompareResult(DisplayMixin):
         """Return the last comparison from the lines of the journal at a path."""
         kept = last_run(lines, path, "compare")
         answers = _by_model(kept.results(), len(kept.header["names"]))
-        return _compare_result(kept.header, answers)
+        return replace(_compare_result(kept.header, answers), notes=kept.notes)
 
     def to_html(self) -> str:
         """Return the report: one self-contained HTML page."""
@@ -333,7 +334,8 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
         cluster=options.cluster,
         on_progress=options.on_progress,
     )
-    return _compare_result(header, _by_model(outcome.results, len(ensembles)))
+    found = _compare_result(header, _by_model(outcome.results, len(ensembles)))
+    return replace(found, notes=outcome.notes)
 
 
 def _tasks(

@@ -4,8 +4,14 @@ Each line is flushed to disk (``fsync``) as soon as its count is finished, so a 
 most the counts that were still running. A crash can leave one unfinished last line; opening the
 journal again cuts it off. There are two kinds of lines::
 
-    {"kind": "run", ...}                          the command and the plan of the following lines
-    {"kind": "result", "key": "...", ...}         one finished count
+    {"kind": "run", ..., "after": A, "check": C}             the command and its planned counts
+    {"kind": "result", "key": K, ..., "after": A, "check": C}            one finished count
+
+``check`` is the SHA-256 of the bytes of the line before it, and ``after`` is the ``check`` of the
+previous line (null in the first). So a line that was edited does not match its own checksum, and a
+line in front of which another one was removed, inserted or exchanged does not match its
+predecessor's. Both are a :class:`DamagedLine`, which is never used; the lines after it are. A line
+removed from the end leaves no trace: the journal is that of a run that was stopped earlier.
 
 One process at a time writes to a journal (an advisory lock on the file); anyone may read it.
 """
@@ -14,8 +20,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -30,8 +39,61 @@ Read = Callable[[Record], Any]
 """Turns a record into an object, or raises a :class:`LineError`."""
 
 
+_CHECK = re.compile(rb', "check": "([0-9a-f]{64})"\}\Z')
+_CHECK_LENGTH = len(', "check": ""}') + 64
+_RESULT_START = b'{"kind": "result", '
+
+
 class LineError(ValueError):
     """A record that no run wrote; the message continues ``line 3``."""
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedLine:
+    """A line that is not used, because it is not as a run wrote it.
+
+    Attributes:
+        number: its number, counted from 1.
+        fault: what is wrong with it; continues ``line 3``.
+        may_hide_run: whether it, or a line missing in front of it, may have been a run line.
+    """
+
+    number: int
+    fault: str
+    may_hide_run: bool
+
+
+def damage(lines: Sequence[Any], path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Return a note about the damaged lines of the journal at a path; none if there are none."""
+    found = [line for line in lines if isinstance(line, DamagedLine)]
+    if not found:
+        return ()
+    listed = [f"line {line.number} {line.fault}" for line in found[:_MOST_LISTED]]
+    if len(found) > _MOST_LISTED:
+        listed.append(f"{len(found) - _MOST_LISTED} more are damaged")
+    used = "it is not used" if len(found) == 1 else "they are not used"
+    return (f"{os.fspath(path)}: {', '.join(listed)}; {used}",)
+
+
+_MOST_LISTED = 3
+
+
+def sealed(record: Record, after: str | None) -> tuple[bytes, str]:
+    """Return a record as a line that follows the line with a given checksum, and its checksum."""
+    start = to_json({**record, "after": after})[:-1].encode()
+    check = hashlib.sha256(start).hexdigest()
+    return start + b', "check": "' + check.encode() + b'"}\n', check
+
+
+def _stated_check(line: bytes) -> str | None:
+    """Return the checksum that a line states; None if it states none."""
+    found = _CHECK.search(line)
+    return None if found is None else found[1].decode()
+
+
+def _is_intact(line: bytes, check: str | None) -> bool:
+    """Return whether a line matches the checksum that it states."""
+    return check is not None and hashlib.sha256(line[:-_CHECK_LENGTH]).hexdigest() == check
 
 
 class Journal:
@@ -44,6 +106,10 @@ class Journal:
         ...     journal.append({"kind": "run"})
         >>> read_journal(path)
         ({'kind': 'run'},)
+
+    Attributes:
+        lines: the lines that were there when it was opened; damaged ones are a
+            :class:`DamagedLine`.
     """
 
     def __init__(
@@ -60,14 +126,15 @@ class Journal:
         self._descriptor = _open(self.path)
         try:
             _lock(self._descriptor, self.path)
-            lines, end = _parse(self._read(), self.path, read)
-            if lines and not resume:
+            found = _parse(self._read(), self.path, read)
+            if found.lines and not resume:
                 raise JournalError(
-                    f"{self.path} already holds {len(lines)} lines; "
+                    f"{self.path} already holds {len(found.lines)} lines; "
                     "continue it with --resume, or name another file"
                 )
-            self.lines = lines
-            self._end = self._repair(end)
+            self.lines = found.lines
+            self._check = found.check
+            self._end = self._repair(found.end)
         except BaseException:
             os.close(self._descriptor)
             raise
@@ -76,7 +143,10 @@ class Journal:
         """Write records and wait until they are on the disk."""
         if not records:
             return
-        lines = b"".join(to_json(record).encode() + b"\n" for record in records)
+        lines, check = b"", self._check
+        for record in records:
+            line, check = sealed(record, check)
+            lines += line
         try:
             _write_all(self._descriptor, lines)
             os.fsync(self._descriptor)
@@ -88,6 +158,7 @@ class Journal:
                 "it: make room or change its permissions, then continue with --resume"
             ) from error
         self._end += len(lines)
+        self._check = check
 
     def close(self) -> None:
         """Release the file and its lock."""
@@ -129,7 +200,7 @@ def read_journal(path: str | os.PathLike[str], read: Read = dict) -> tuple[Any, 
         data = Path(path).read_bytes()
     except OSError as error:
         raise JournalError(f"cannot read {path}: {error.strerror}") from error
-    return _parse(data, Path(path), read)[0]
+    return _parse(data, Path(path), read).lines
 
 
 def _refuse_devices(path: Path) -> None:
@@ -169,51 +240,73 @@ def _write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _parse(data: bytes, path: Path, read: Read) -> tuple[tuple[Any, ...], int]:
-    """Return the content of the lines, and where the last whole one ends.
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """The content of a journal.
 
-    Only the last line may be unfinished: a crash cut short its append. Damage anywhere else is an
-    error, and is not repaired.
+    Attributes:
+        lines: what is in it; a :class:`DamagedLine` for each line that is not used.
+        check: the checksum that the last line states; None if it states none.
+        end: where the last whole line ends.
     """
-    other = kinds.mistaken(path, data, kinds.JOURNAL) if data.strip() else None
-    if other is not None:
-        raise JournalError(other)
+
+    lines: tuple[Any, ...]
+    check: str | None
+    end: int
+
+
+def _parse(data: bytes, path: Path, read: Read) -> _Parsed:
+    """Read the lines of a journal.
+
+    Only the last line may be unfinished: a crash cut short its append.
+    """
     found: list[Any] = []
-    end = 0
+    last_check, end, is_journal = None, 0, False
     lines = data.split(b"\n")
     last = len(lines) - 1 if lines[-1] else len(lines) - 2
     for number, line in enumerate(lines[: last + 1]):
-        record = _record(line)
-        if record is not None:
-            found.append(_line(record, read, f"line {number + 1} of {path}"))
-            end = min(end + len(line) + 1, len(data))
-        elif line.strip() == b"" and number != last:
-            end += len(line) + 1
-        elif number != last or not _looks_torn(line, data.endswith(b"\n"), bool(found)):
-            if not any(map(_record, lines)):
-                raise JournalError(f"{path} is not {kinds.JOURNAL.expected}; name one of those")
-            raise JournalError(
-                f"line {number + 1} of {path} is not a journal record; "
-                "restore the file from a copy, or remove that line"
-            )
-    return tuple(found), end
+        check = _stated_check(line)
+        if _is_intact(line, check):
+            found.append(_line(line, number + 1, last_check, path, read))
+            is_journal = True
+        elif number == last and _looks_torn(line, data.endswith(b"\n"), is_journal):
+            break
+        elif line.strip():
+            fault = "does not match its checksum"
+            found.append(DamagedLine(number + 1, fault, not line.startswith(_RESULT_START)))
+        last_check = check if line.strip() else last_check
+        end = min(end + len(line) + 1, len(data))
+    if data.strip() and not is_journal:
+        _refuse_other_files(data, path)
+    return _Parsed(tuple(found), last_check, end)
 
 
-def _line(record: Record, read: Read, where: str) -> Any:
-    try:
-        return read(record)
-    except LineError as error:
-        raise JournalError(
-            f"{where} {error}; restore the file from a copy, or remove that line"
-        ) from error
-
-
-def _record(line: bytes) -> Record | None:
+def _line(line: bytes, number: int, after: str | None, path: Path, read: Read) -> Any:
+    """Return the content of a line that matches its own checksum."""
+    where = f"line {number} of {path}"
+    advice = "restore the file from a copy, or remove that line"
     try:
         record = from_json(line)
-    except ValueError:
-        return None
-    return record if isinstance(record, dict) and "kind" in record else None
+        if record.pop("after") != after:
+            fault = "does not follow the line in front of it: lines were removed or moved"
+            return DamagedLine(number, fault, may_hide_run=True)
+        del record["check"]
+        return read(record)
+    except LineError as error:
+        raise JournalError(f"{where} {error}; {advice}") from error
+    except RecursionError as error:
+        raise JournalError(f"{where} is nested too deeply; {advice}") from error
+    except (ValueError, KeyError, AttributeError) as error:
+        raise JournalError(f"{where} is not a journal record; {advice}") from error
+
+
+def _refuse_other_files(data: bytes, path: Path) -> None:
+    """Reject a file that never was a journal."""
+    other = kinds.mistaken(path, data, kinds.JOURNAL)
+    if other is not None:
+        raise JournalError(other)
+    if not any(_looks_torn(line, False, False) for line in data.splitlines()):
+        raise JournalError(f"{path} is not {kinds.JOURNAL.expected}; name one of those")
 
 
 def _looks_torn(line: bytes, is_ended: bool, is_journal: bool) -> bool:

@@ -1,24 +1,30 @@
 """The lines of a journal of counts: the plan of a run, and its finished counts.
 
 A run line lists the keys of the planned counts. The results of a run are the latest ones of its
-keys; results of earlier runs with other questions do not belong to it.
+keys; results of earlier runs with other questions do not belong to it. If a line is damaged, they
+are only those of the run itself: the damaged line may have replaced an earlier result.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from xcount.answers.result import CountResult
-from xcount.errors import JournalError
-from xcount.runs.journal import LineError, Record, read_journal
+from xcount.errors import JournalError, JournalWarning
+from xcount.runs.journal import DamagedLine, LineError, Record, damage, read_journal
 from xcount.support.record_check import misfit
-from xcount.support.records import RECORDS
+from xcount.support.records import RECORDS, Json
 
 FORMAT = 1
 """Version of the layout of audits, comparisons and their journals."""
+RunNotes = Annotated[
+    tuple[str, ...],
+    Json("Which lines of the journal are damaged and were not used.", is_optional=True),
+]
 _OF_ONE_RUN = ("created", "versions")
 
 
@@ -78,15 +84,22 @@ class CountLine:
         }
 
 
-Line = RunLine | CountLine | None
+Line = RunLine | CountLine | DamagedLine | None
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """The last run of a journal: its run line, and the counts of all runs, in order."""
+    """The last run of a journal.
+
+    Attributes:
+        header: the content of its run line.
+        counts: the counts that may belong to it, in order.
+        notes: which lines of the journal were not used.
+    """
 
     header: Record
     counts: tuple[CountLine, ...]
+    notes: tuple[str, ...]
 
     def results(self) -> list[CountResult | None]:
         """Return the latest result of each planned count; None if there is none."""
@@ -100,7 +113,17 @@ def read_lines(path: str | os.PathLike[str]) -> tuple[Line, ...]:
 
 
 def last_run(lines: Sequence[Line], path: str | os.PathLike[str], command: str) -> KeptRun:
-    """Return the last run of a command from the lines of the journal at a path."""
+    """Return the last run of a command from the lines of the journal at a path.
+
+    Raises:
+        JournalError: there is none, or damage may hide a later one.
+    """
+    notes = damage(lines, path)
+    if any(isinstance(line, DamagedLine) and line.may_hide_run for line in _since_last_run(lines)):
+        raise JournalError(
+            f"{notes[0]}, and may have been the start of the last run; "
+            "repeat that run with --resume, then report it"
+        )
     runs = [line for line in lines if isinstance(line, RunLine) and line.command == command]
     if not runs:
         if not lines:
@@ -109,14 +132,38 @@ def last_run(lines: Sequence[Line], path: str | os.PathLike[str], command: str) 
         raise JournalError(
             f"{path} is not the journal of {what}: it has no {what.split()[-1]}'s run line"
         )
-    counts = tuple(line for line in lines if isinstance(line, CountLine))
-    return KeptRun(runs[-1].header, counts)
+    warn_of_damage(notes)
+    return KeptRun(runs[-1].header, counts_of_last_run(lines), notes)
+
+
+def warn_of_damage(notes: Sequence[str]) -> None:
+    """Warn of lines that are not used."""
+    for note in notes:
+        warnings.warn(note, JournalWarning, stacklevel=4)
+
+
+def counts_of_last_run(lines: Sequence[Line]) -> tuple[CountLine, ...]:
+    """Return the counts that may belong to the last run: those of all runs, if no line is damaged.
+
+    Otherwise, they are those after the last run line: a damaged line may have replaced an earlier
+    count by one with another limit.
+    """
+    is_damaged = any(isinstance(line, DamagedLine) for line in lines)
+    usable = _since_last_run(lines) if is_damaged else lines
+    return tuple(line for line in usable if isinstance(line, CountLine))
+
+
+def _since_last_run(lines: Sequence[Line]) -> Sequence[Line]:
+    """Return the lines from the last run line on; all if there is none."""
+    starts = [number for number, line in enumerate(lines) if isinstance(line, RunLine)]
+    return lines[starts[-1] :] if starts else lines
 
 
 def is_last_run(header: Record, lines: Sequence[Line]) -> bool:
     """Return whether the last run of a journal asked exactly what the header asks."""
-    runs = [line for line in lines if isinstance(line, RunLine)]
-    return bool(runs) and runs[-1].asks_like(header)
+    first, *others = _since_last_run(lines) or (None,)
+    is_sure = not any(isinstance(line, DamagedLine) for line in others)
+    return is_sure and isinstance(first, RunLine) and first.asks_like(header)
 
 
 def _asked(run: Record) -> Mapping[str, Any]:
