@@ -215,8 +215,12 @@ def neighbourhoods(
     distance: int | None,
     missing: bool,
     value_at: Callable[[list[float]], Any],
+    may_become: Callable[[int, float], bool] = lambda feature, value: True,
 ) -> dict[Region, tuple[Any, list[Any]]]:
-    """Return for every region its value, and those of its neighbours within the distance."""
+    """Return for every region its value, and those of its neighbours within the distance.
+
+    Only values of a feature that it may become are changed to.
+    """
     axes = [cells(ensemble, f, missing) for f in range(ensemble.n_features)]
     regions = list(itertools.product(*(range(len(axis)) for axis in axes)))
     value = {region: value_at([axes[f][c] for f, c in enumerate(region)]) for region in regions}
@@ -234,6 +238,9 @@ def neighbourhoods(
             for f, c in zip(sensitive, moved, strict=True):
                 other[f] = c
             apart = sum(steps(f, region[f], other[f]) for f in sensitive)
+            entered = [(f, axes[f][other[f]]) for f in sensitive if other[f] != region[f]]
+            if not all(may_become(f, value) for f, value in entered):
+                continue
             if apart >= 1 and (distance is None or apart <= distance):
                 found.append(value[tuple(other)])
         return found
@@ -248,9 +255,10 @@ def regions_that_change(
     missing: bool,
     value_at: Callable[[list[float]], Any],
     changes: Callable[[Any, Any], bool],
+    may_become: Callable[[int, float], bool] = lambda feature, value: True,
 ) -> dict[Region, bool]:
     """Return for every region whether a change within the distance changes the value."""
-    found = neighbourhoods(ensemble, sensitive, distance, missing, value_at)
+    found = neighbourhoods(ensemble, sensitive, distance, missing, value_at, may_become)
     return {
         region: any(changes(own, other) for other in others)
         for region, (own, others) in found.items()
@@ -301,6 +309,7 @@ def changing_regions(
     distance: int | None,
     precision: int | None = None,
     missing: bool = False,
+    may_become: Callable[[int, float], bool] = lambda feature, value: True,
     **change: Any,
 ) -> dict[Region, bool]:
     """Return for every region whether it changes as asked (see :func:`changed`)."""
@@ -311,6 +320,7 @@ def changing_regions(
         missing,
         lambda point: margins(ensemble, point, precision),
         lambda a, b: changed(ensemble, a, b, **change),
+        may_become,
     )
 
 

@@ -310,7 +310,7 @@ def _after(judged: Measured, settings: Settings) -> Settings:
 def _tally(problem: Problem, settings: Settings, method: str) -> Tally:
     try:
         count_one = counter(method, problem)
-        if problem.grid.rules:
+        if problem.is_split:
             from xcount.counters.parts import count_parts
             from xcount.problem.parts import parts_of
 

@@ -55,9 +55,10 @@ def command(model: str, trust_pickle: bool, path: str | None, **options: Any) ->
     ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
     query = asked.query(ensemble)
     grid = Grid.of(ensemble, missing=asked.missing, domain=regions)
-    if grid.rules:
+    problem = Problem(ensemble, grid, query)
+    if problem.is_split:
         raise click.UsageError("a formula knows no rules; give conditions with --where")
-    _write(encode(Problem(ensemble, grid, query)), path or "-")
+    _write(encode(problem), path or "-")
     return ANSWERED
 
 

@@ -37,9 +37,10 @@ def counter(method: str, problem: Problem | None = None) -> Counter:
     if problem is not None and method in GAPS_ONLY and not problem.query.change.in_paper:
         known = ", ".join(name for name in METHODS if name not in GAPS_ONLY)
         raise QueryError(f"method {method!r} counts gaps alone; methods for this are {known}")
-    if problem is not None and method in GAPS_ONLY and problem.grid.rules:
+    if problem is not None and method in GAPS_ONLY and problem.is_split:
         known = ", ".join(name for name in METHODS if name not in GAPS_ONLY)
-        raise QueryError(f"method {method!r} knows no rules; methods for this are {known}")
+        unknown = "rules" if problem.grid.rules else "values that may only be left"
+        raise QueryError(f"method {method!r} knows no {unknown}; methods for this are {known}")
     module, _, name = _COUNTERS[Method(method)].partition(":")
     found: Counter = getattr(import_module(module), name)
     return found

@@ -87,14 +87,17 @@ class RegionDecider:
         The cells of the sensitive features in ``regions`` do not matter.
         """
         refuse_many_masks(self.problem.n_masks, MAX_FLAGS)
-        if self.problem.grid.rules:
+        if self.problem.is_split:
             return self._decide_parts(np.array(regions, ndmin=2))
         cells = np.array(regions, dtype=np.int32, ndmin=2)
         cells[:, list(self.problem.query.sensitive)] = 0
         self._check(cells)
         blocks = (cells[i : i + self.block] for i in range(0, len(cells), self.block))
         flags = [self.problem.form.decide(block) for block in blocks]
-        return np.concatenate(flags) if flags else self.problem.form.decide(cells)
+        found = np.concatenate(flags) if flags else self.problem.form.decide(cells)
+        if self.problem.starts is not None:
+            found &= np.isin(np.arange(self.problem.n_masks), self.problem.starts)
+        return found
 
     def decide_all(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return all combinations of non-sensitive cells and their decisions, for small grids."""
@@ -103,13 +106,13 @@ class RegionDecider:
         return rows, self.decide(rows)
 
     def _decide_parts(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Decide in a domain with rules: regions outside it are not sensitive."""
+        """Decide part by part: regions outside the domain are not sensitive."""
         flags = np.zeros((len(regions), self.problem.n_masks), dtype=np.bool_)
         for part in parts_of(self.problem):
             rows = part.rows_of(regions)
             if len(rows) and part.problem.n_masks > 1:
                 own = part.problem.form.decide(part.to_part(regions[rows]))
-                flags[np.ix_(rows, part.masks)] = own
+                flags[np.ix_(rows, part.starts)] = own[:, list(part.problem.counted_masks)]
         return flags
 
     @cached_property
@@ -120,7 +123,7 @@ class RegionDecider:
     @cached_property
     def can_search(self) -> bool:
         """Whether a search may decide single regions."""
-        return not self.problem.grid.rules
+        return not self.problem.is_split
 
     @cached_property
     def searches(self) -> bool:

@@ -144,7 +144,7 @@ class ExactRun:
     ) -> None:
         self.problem, self.settings = problem, settings
         self.stop_reason = StopReason.COMPLETE
-        self.masks = range(problem.n_masks) if masks is None else masks
+        self.masks = problem.counted_masks if masks is None else masks
         self.decomposition = decomposition
         form = problem.form
         given = None if weights is None else form.cell_weights(weights)

@@ -1,4 +1,4 @@
-"""A count in a domain with rules: the sum of the counts of its parts.
+"""A count of a question that is a sum of parts.
 
 Parts that can be counted exactly in a short time are counted first. Then one estimate draws from
 all open parts at once, and one interval holds for their sum. If hits are too rare for that, every
@@ -198,7 +198,7 @@ def _profile(problem: Problem, parts: Sequence[Part], tallies: Sequence[Tally]) 
         if tally.profile is None:
             return None
         numbers = part.masks.tolist()
-        for mask, row in zip(numbers, tally.profile.masks, strict=True):
+        for mask, row in zip(part.starts.tolist(), tally.profile.masks, strict=True):
             bounds[mask] = (bounds[mask][0] + row.low, bounds[mask][1] + row.high)
             sizes[mask] += row.n_combinations
         for pair in tally.profile.pairs:

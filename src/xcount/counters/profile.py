@@ -20,10 +20,10 @@ class BoundsByNumber(Protocol):
 def profile_of(
     problem: Problem, bounds: Sequence[tuple[int, int]], pairs: tuple[PairCount, ...] = ()
 ) -> Profile:
-    """Return the profile of all masks, whose bounds are given in their order."""
+    """Return the profile of the masks that are counted, whose bounds are given in their order."""
     ranges = _Ranges(problem)
     rows = []
-    for mask, (low, high) in enumerate(bounds):
+    for mask, (low, high) in zip(problem.counted_masks, bounds, strict=True):
         cells = tuple(problem.masks.cells(mask))
         rows.append(MaskCount(cells, ranges.of(cells), low, high, problem.n_combinations))
     return Profile(tuple(rows), pairs)

@@ -292,8 +292,14 @@ class CornerRun:
 
     def bounds(self) -> Bounds:
         """Return bounds of the whole count."""
-        low = int(self._counts[0].sum())
-        return Bounds(low, low + self._unvisited * self._problem.n_masks)
+        low = int(self._counted.sum())
+        return Bounds(low, low + self._unvisited * len(self._counted))
+
+    @property
+    def _counted(self) -> NDArray[np.object_]:
+        """The counts so far of the masks that are counted."""
+        counted: NDArray[np.object_] = self._counts[0, list(self._problem.counted_masks)]
+        return counted
 
     def tally(self, method: str) -> Tally:
         """Return what is known now."""
@@ -301,10 +307,10 @@ class CornerRun:
         profile = None
         if self._settings.want_profile:
             left = self._unvisited
-            profile = profile_of(self._problem, [(int(c), int(c) + left) for c in self._counts[0]])
+            profile = profile_of(self._problem, [(int(c), int(c) + left) for c in self._counted])
         details = {"n_masks": self._problem.n_masks, "regions_visited": self._visited()}
         reason = self.stop_reason
         return Tally.of_bounds(low, high, method, reason, details=details, profile=profile)
 
     def _visited(self) -> int:
-        return self._problem.n_regions - self._unvisited * self._problem.n_masks
+        return (self._problem.n_combinations - self._unvisited) * self._problem.n_masks

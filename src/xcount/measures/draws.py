@@ -187,7 +187,8 @@ def _cells_in_parts(
 
 def _mask_weights(group: Part, products: Sequence[ProductComponent]) -> NDArray[np.float64]:
     """Return the weights of a part's masks under each product, with sum 1 unless all are 0."""
-    masses = np.array([product.mask_weights[group.masks] for product in products])
+    is_start = np.isin(group.masks, group.starts)
+    masses = np.array([product.mask_weights[group.masks] * is_start for product in products])
     sums = masses.sum(axis=1, keepdims=True)
     weights: NDArray[np.float64] = np.divide(masses, sums, out=masses, where=sums > 0)
     return weights

@@ -209,7 +209,7 @@ class ExactShares:
 
     def __init__(self, parts: Sequence[WeighedPart], settings: Settings) -> None:
         self._settings = settings
-        self._has_rules = bool(parts[0].part.whole.grid.rules)
+        self._has_rules = parts[0].part.whole.is_split
         self.products = [
             [WeighedProduct(inside, product) for product in inside.products] for inside in parts
         ]

@@ -186,7 +186,7 @@ class Mixture(Measure):
             if not all(len(own) for own in cells.values()):
                 continue
             listed = {f: tuple(own.tolist()) for f, own in cells.items()}
-            part = Part.of_box(problem, RuleBox(listed, rule_box.masks))
+            part = Part.of_box(problem, RuleBox(listed, rule_box.masks, rule_box.starts))
             here = [product.in_part(part) for product in products]
             yield part, [product for product in here if product.weight > 0]
 

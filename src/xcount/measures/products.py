@@ -75,7 +75,7 @@ def whole_part(problem: Problem) -> Part:
 
 def uniform_parts(problem: Problem) -> list[WeighedPart]:
     """Return the parts of a question in which all regions weigh the same."""
-    if not problem.grid.rules:
+    if not problem.is_split:
         return [WeighedPart(whole_part(problem), (), 1.0)]
     return [
         WeighedPart(part, (), part.problem.n_regions / problem.n_regions)
@@ -85,7 +85,7 @@ def uniform_parts(problem: Problem) -> list[WeighedPart]:
 
 def weighed_parts(problem: Problem, products: Sequence[ProductComponent]) -> list[WeighedPart]:
     """Return the parts of a question that have any weight under a mixture."""
-    if not problem.grid.rules:
+    if not problem.is_split:
         return [WeighedPart(whole_part(problem), products, 1.0)]
     found = []
     for part in parts_of(problem):

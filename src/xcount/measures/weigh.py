@@ -137,7 +137,7 @@ class Weight(Scheduler[Measured]):
     def _rest(self) -> tuple[Draws, float, float]:
         """Return draws from the undecided part, the sensitive weight outside it, and its weight."""
         shares, decider = self.shares, RegionDecider(self._problem)
-        if self._problem.grid.rules:
+        if self._problem.is_split:
             return self._open_parts()
         # If there are too many masks to decide a row of them, draw from all regions.
         is_untouched = shares.certain == 0 and shares.undecided > 1 - _ROUNDING

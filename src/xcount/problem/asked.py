@@ -23,11 +23,17 @@ from xcount.support.workspace import Workspace
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A query, its ensemble and its grid."""
+    """A query, its ensemble and its grid.
+
+    Attributes:
+        starts: the masks whose regions are counted; None for all. The others are only there to
+            change to. Parts of a question have them (:mod:`xcount.problem.parts`).
+    """
 
     ensemble: Ensemble
     grid: Grid
     query: Query
+    starts: tuple[int, ...] | None = None
     workspace: Workspace = field(default_factory=Workspace, init=False, repr=False)
     """Values derived from the question and shared by its users, such as its parts."""
 
@@ -41,12 +47,26 @@ class Asked:
             "ensemble": self.ensemble,
             "grid": self.grid,
             "query": self.query,
+            "starts": self.starts,
             "workspace": Workspace(),
         }
 
     @cached_property
     def n_regions(self) -> int:
-        return self.grid.n_regions
+        """The number of regions that are counted."""
+        if self.starts is None:
+            return self.grid.n_regions
+        return self.n_combinations * len(self.starts)
+
+    @property
+    def counted_masks(self) -> Sequence[int]:
+        """The masks whose regions are counted."""
+        return range(self.n_masks) if self.starts is None else self.starts
+
+    @cached_property
+    def is_split(self) -> bool:
+        """Whether the question is a sum of parts."""
+        return self.grid.is_split(self.query.sensitive)
 
     @cached_property
     def n_masks(self) -> int:

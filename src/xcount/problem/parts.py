@@ -1,7 +1,8 @@
-"""A question in a domain with rules, as a sum over the boxes of the domain.
+"""A question in which not every change is allowed everywhere, as a sum over boxes of the domain.
 
-Regions of different parts differ in their non-sensitive cells, so they are never neighbours:
-counts add up.
+Rules leave out regions, and some cells may be left but not entered: a missing value, say. Every
+region is counted in one part, and all masks that it may change to there exist in that part: counts
+add up.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Part:
         listed = np.argwhere(exists)
         for place, feature in enumerate(sensitive):
             cells[feature] = np.array(sorted(set(listed[:, place].tolist())))
-        axes = tuple(a.with_cells(c.tolist()) for a, c in zip(grid.axes, cells, strict=True))
+        kept = (axis.with_cells(c.tolist()) for axis, c in zip(grid.axes, cells, strict=True))
+        axes = tuple(axis.with_all_targets() for axis in kept)
         ensemble, query = whole.ensemble, whole.query
         own = Grid(axes, grid.input_dtype, grid.domain)
         if len(listed) < np.prod([len(cells[f]) for f in sensitive]):
@@ -54,7 +56,15 @@ class Part:
             ensemble, own = joined(ensemble, own, sensitive, np.stack(places, axis=1))
             query = replace(query, sensitive=(sensitive[0],))
         numbers = np.array(np.ravel_multi_index(tuple(listed.T), exists.shape), dtype=np.int64)
-        return cls(Problem(ensemble, own, query), whole, tuple(cells), numbers)
+        starts: tuple[int, ...] | None = None
+        if box.starts is not None:
+            starts = tuple(np.flatnonzero(box.starts.ravel()[numbers]).tolist())
+        return cls(Problem(ensemble, own, query, starts), whole, tuple(cells), numbers)
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """The numbers in the whole question of the masks that the part counts."""
+        return self.masks[list(self.problem.counted_masks)]
 
     @cached_property
     def _others(self) -> list[int]:
@@ -106,12 +116,12 @@ class Part:
             own = weights[f][self.cells[f]]
             total *= float(own.sum())
             found[column] = own / own.sum() if own.sum() else own
-        own_masses = masses[self.masks]
+        own_masses = np.where(np.isin(self.masks, self.starts), masses[self.masks], 0.0)
         share = float(own_masses.sum())
         return found, own_masses / share if share else own_masses, total * share
 
 
-_BY_MASKS: Slot[bytes, Part] = Slot("all regions with some masks")
+_BY_MASKS: Slot[tuple[bytes, bytes], Part] = Slot("all regions with some masks")
 _PARTS: Slot[None, tuple[Part, ...]] = Slot("parts of the domain")
 
 
@@ -121,25 +131,30 @@ def by_masks(problem: Problem, parts: Sequence[Part]) -> list[tuple[Part, list[i
     Each comes with the indices of the parts that it replaces. There are few of them, however many
     boxes the domain has.
     """
-    members: dict[bytes, list[int]] = {}
+    members: dict[tuple[bytes, bytes], list[int]] = {}
     for number, part in enumerate(parts):
-        members.setdefault(part.masks.tobytes(), []).append(number)
+        key = part.masks.tobytes(), part.starts.tobytes()
+        members.setdefault(key, []).append(number)
     shape = [problem.grid.axes[f].n_cells for f in problem.query.sensitive]
 
-    def part_of(masks: NDArray[np.int64]) -> Part:
-        exists = np.zeros(shape, dtype=np.bool_)
-        exists.ravel()[masks] = True
-        return Part.of_box(problem, Box({}, exists))
+    def flags(masks: NDArray[np.int64]) -> NDArray[np.bool_]:
+        found = np.zeros(shape, dtype=np.bool_)
+        found.ravel()[masks] = True
+        return found
+
+    def widened(part: Part) -> Part:
+        starts = None if part.problem.starts is None else flags(part.starts)
+        return Part.of_box(problem, Box({}, flags(part.masks), starts))
 
     return [
-        (problem.workspace.once(_BY_MASKS, key, partial(part_of, parts[numbers[0]].masks)), numbers)
+        (problem.workspace.once(_BY_MASKS, key, partial(widened, parts[numbers[0]])), numbers)
         for key, numbers in members.items()
     ]
 
 
 def parts_of(problem: Problem) -> tuple[Part, ...]:
-    """Return the question as a sum of parts, cached; empty if there are no rules."""
-    if not problem.grid.rules:
+    """Return the question as a sum of parts, cached; empty if it is not split."""
+    if not problem.is_split:
         return ()
     boxes = problem.grid.boxes(problem.query.sensitive)
     return problem.workspace.once(

@@ -28,7 +28,7 @@ from xcount.model.ensemble import Ensemble, Feature
 from xcount.question.cell import CellRange
 from xcount.question.domain import EVERYTHING, Domain
 from xcount.question.guards import collect_guards
-from xcount.question.rules import Box, CellCondition, CellRule, boxes
+from xcount.question.rules import MAX_BOXES, Box, CellCondition, CellRule, boxes
 from xcount.question.values import NumberCells, ValueSet, is_next_of_shorter, next_number
 from xcount.support.numerals import DIGITS, digits_apart, scientific_text
 from xcount.support.workspace import Slot, Workspace
@@ -60,6 +60,8 @@ class Axis:
         dtype: the number type of inputs.
         is_restricted: whether a domain reduces the largest distance between its cells.
         joined: the axes that a joint axis combines.
+        missing_is_target: whether a known value may become a missing one.
+        no_targets: categories that no value may become, such as those the model does not know.
     """
 
     feature: Feature
@@ -70,6 +72,16 @@ class Axis:
     dtype: str = "float64"
     is_restricted: bool = False
     joined: JoinedAxes | None = None
+    missing_is_target: bool = True
+    no_targets: frozenset[int] = frozenset()
+
+    @cached_property
+    def only_starts(self) -> frozenset[int]:
+        """The cells that a change may leave but not enter."""
+        closed = {i for i, codes in enumerate(self.classes) if self.no_targets.issuperset(codes)}
+        if self.missing_cell is not None and not self.missing_is_target:
+            closed.add(self.missing_cell)
+        return frozenset(closed)
 
     @cached_property
     def numbers(self) -> NumberCells:
@@ -216,6 +228,12 @@ class Axis:
             return replace(self, classes=classes, missing_cell=missing_cell, is_restricted=False)
         numbers = self.numbers.with_cells(values)
         return replace(self, given_numbers=numbers, missing_cell=missing_cell, is_restricted=False)
+
+    def with_all_targets(self) -> Axis:
+        """Return the axis with cells that a change may enter, all of them."""
+        if not self.only_starts:
+            return self
+        return replace(self, missing_is_target=True, no_targets=frozenset())
 
     def holds_in(self, values: ValueSet) -> NDArray[np.bool_]:
         """Return which cells lie in a set of values; no cell is partly in it."""
@@ -378,11 +396,35 @@ class Grid:
 
     def boxes(self, sensitive: Sequence[int]) -> list[Box]:
         """Return the regions as disjoint boxes, each with masks of the sensitive features."""
-        return self.workspace.once(
-            _BOXES,
-            tuple(sensitive),
-            lambda: boxes(self.rules, self.cell_counts, sensitive),
-        )
+        return self.workspace.once(_BOXES, tuple(sensitive), lambda: self._boxes(sensitive))
+
+    def _boxes(self, sensitive: Sequence[int]) -> list[Box]:
+        found = boxes(self.rules, self.cell_counts, sensitive)
+        only_starts = [self.axes[f].only_starts for f in sensitive]
+        if not any(only_starts):
+            return found
+        if len(found) * math.prod(1 + len(own) for own in only_starts) > MAX_BOXES:
+            raise QueryError(
+                "too many values of the sensitive features may only be left; ask about fewer "
+                "sensitive features"
+            )
+        shape = [self.axes[f].n_cells for f in sensitive]
+        return [part for box in found for part in box.split(shape, only_starts)]
+
+    def may_become(
+        self, region: NDArray[np.integer], others: NDArray[np.integer]
+    ) -> NDArray[np.bool_]:
+        """Return whether a region may change to each of the others."""
+        found = self.exists(others)
+        for feature, axis in enumerate(self.axes):
+            if axis.only_starts:
+                cells = others[:, feature]
+                found &= ~np.isin(cells, list(axis.only_starts)) | (cells == region[feature])
+        return found
+
+    def is_split(self, sensitive: Sequence[int]) -> bool:
+        """Return whether not all changes of the sensitive features are allowed everywhere."""
+        return bool(self.rules) or any(self.axes[f].only_starts for f in sensitive)
 
     def exists(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return whether each region (of existing cells) obeys the rules."""

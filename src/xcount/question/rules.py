@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -69,10 +69,36 @@ class Box:
     Attributes:
         cells: the cells in the box, for some features; all cells of the others are in it.
         masks: which masks exist there, with an axis per sensitive feature; None if all do.
+        starts: the masks whose regions belong to the box; the others are only there to change to.
+            None if all masks do.
     """
 
     cells: Mapping[int, tuple[int, ...]]
     masks: Flags | None = None
+    starts: Flags | None = None
+
+    def split(self, shape: Sequence[int], only_starts: Sequence[Collection[int]]) -> Iterator[Box]:
+        """Yield the box as several, if some cells of sensitive features may only be left.
+
+        A feature may stay in such a cell while others change. So the regions that have the same
+        such cells have the same masks to change to: any other cell of each feature, or its own.
+
+        Args:
+            shape: the number of cells of each sensitive feature.
+            only_starts: the cells of each that a change may leave but not enter.
+        """
+        exists = np.ones(shape, dtype=np.bool_) if self.masks is None else self.masks
+        numbers = [np.arange(n) for n in shape]
+        is_open = [~np.isin(n, list(own)) for n, own in zip(numbers, only_starts, strict=True)]
+        for cells in itertools.product(*((None, *sorted(own)) for own in only_starts)):
+            masks, starts = exists, exists
+            for place, (cell, own) in enumerate(zip(cells, is_open, strict=True)):
+                here = own if cell is None else numbers[place] == cell
+                along = [-1 if i == place else 1 for i in range(len(shape))]
+                masks = masks & (own | here).reshape(along)
+                starts = starts & here.reshape(along)
+            if starts.any():
+                yield Box(self.cells, masks, starts)
 
     def cells_of_mask(self, place: int) -> list[int]:
         """Return the cells of the sensitive feature at that position that occur in the masks."""
@@ -84,8 +110,9 @@ class Box:
     def n_regions(self, cell_counts: Sequence[int], sensitive: Sequence[int]) -> int:
         """Return the number of regions in the box."""
         n_masks = math.prod(cell_counts[f] for f in sensitive)
-        if self.masks is not None:
-            n_masks = int(self.masks.sum())
+        belonging = self.masks if self.starts is None else self.starts
+        if belonging is not None:
+            n_masks = int(belonging.sum())
         others = (f for f in range(len(cell_counts)) if f not in sensitive)
         return n_masks * math.prod(
             len(self.cells[f]) if f in self.cells else cell_counts[f] for f in others

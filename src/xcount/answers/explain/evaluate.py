@@ -146,7 +146,7 @@ class Evaluator:
         """Whether searches can find sizes: not with rules, for a softmax, or between classes."""
         change = self.problem.query.change
         is_between_classes = isinstance(change, Flip) and change.cutoff is None
-        if self.problem.grid.rules or is_between_classes:
+        if self.problem.is_split or is_between_classes:
             return False
         return Doubt.of(self._question).always_ends
 

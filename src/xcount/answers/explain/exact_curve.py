@@ -38,7 +38,7 @@ def _counted(
     problem: Problem, settings: Settings, places: Sequence[Place]
 ) -> Mapping[Place, Interval] | None:
     """Return the share that changes by more than each gap; None if that would take too long."""
-    if problem.grid.rules or problem.n_regions > 2**62:
+    if problem.is_split or problem.n_regions > 2**62:
         return None
     question = problem.form.corner_question
     if question.kind != "gap":

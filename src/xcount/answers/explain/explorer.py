@@ -253,8 +253,9 @@ class Explorer:
         for piece in self._parts:
             own, cells = np.arange(len(regions)), regions.astype(np.int32)
             numbers = masks
-            if self._problem.grid.rules:
+            if self._problem.is_split:
                 own = piece.part.rows_of(regions)
+                own = own[np.isin(masks[own], piece.part.starts)]
                 cells = piece.part.to_part(regions[own])
                 numbers = np.searchsorted(piece.part.masks, masks[own])
             for start in range(0, len(own), _BATCH):
@@ -292,7 +293,7 @@ class Explorer:
 
     def _same_part(self, part: WeighedPart, others: Sequence[WeighedPart]) -> WeighedPart | None:
         """Return the same part under another measure; None if it has no weight there."""
-        if not self._problem.grid.rules:
+        if not self._problem.is_split:
             return others[0]
         return next((other for other in others if other.part is part.part), None)
 
@@ -312,18 +313,19 @@ class Explorer:
         collected: Mapping[str, _Collected],
     ) -> None:
         """Evaluate all masks at each row of cells."""
-        n_masks = part.problem.n_masks
+        n_masks, counted = part.problem.n_masks, list(part.problem.counted_masks)
         found, highest = self._evaluator(part.problem).evaluate(cells)
         weights = {
-            name: _weights(piece, cells, n_masks)
+            name: _weights(piece, cells, n_masks)[:, counted]
             for name, piece in pieces.items()
             if name != "regions"
         }
-        swings = found.raveled()
+        swings = Swings(found.up[:, counted], found.down[:, counted]).raveled()
         for name, own in collected.items():
             own.add(swings, weights[name].ravel() if name in weights else None)
+        n_counted = len(counted)
         for name, own in collected.items():
-            each = weights[name].sum(axis=1) if name in weights else np.full(len(cells), n_masks)
+            each = weights[name].sum(axis=1) if name in weights else np.full(len(cells), n_counted)
             own.highest[part.part.masks] += np.tensordot(each, highest, axes=1)
 
     def _observed(self, collected: _Collected, is_sample: bool) -> Observed:
@@ -380,7 +382,7 @@ def _draws(part: WeighedPart) -> CellDraws:
     """Return a source of random regions of a part, drawn by their weight."""
     if part.products:
         return MixtureDraws(part.problem, part.products)
-    return CellDraws(part.problem, range(part.problem.n_masks))
+    return CellDraws(part.problem, part.problem.counted_masks)
 
 
 def _weights(

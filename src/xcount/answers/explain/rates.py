@@ -175,7 +175,7 @@ class _RateFinder:
         self._measure = measure.extended(self._question.grid, [switch])
         self._evaluator = Evaluator(self._question)
         self._settings = settings
-        self._has_if_all = not problem.grid.rules and all(g.cell is not None for g in groups)
+        self._has_if_all = not problem.is_split and all(g.cell is not None for g in groups)
         self._differs = not (isinstance(measure, Mixture) and len(measure.components) == 1)
         self._n_rates = len(groups) * (1 + (self._has_if_all and self._differs))
         self._random = np.random.default_rng([settings.seed, _STREAM])

@@ -28,7 +28,7 @@ _CHUNK = 32
 
 def can_climb(problem: Problem) -> bool:
     """Return whether the question can be climbed: not for flips, and not with rules."""
-    return isinstance(problem.query.change, Gap | ProbabilityGap) and not problem.grid.rules
+    return isinstance(problem.query.change, Gap | ProbabilityGap) and not problem.is_split
 
 
 class Climber:

@@ -139,7 +139,7 @@ class RegionFinder:
         Raises:
             BudgetError: visits are not fast.
         """
-        if parts_of(self.problem) or self.decider.searches:
+        if self.problem.is_split or self.problem.starts is not None or self.decider.searches:
             raise BudgetError(_TOO_HARD)
         if corner_seconds(self.problem, self.settings) > VISIT_SECONDS:
             raise BudgetError(_TOO_HARD)
@@ -198,11 +198,12 @@ class RegionFinder:
         parts = [part for part in parts_of(self.problem) if part.problem.n_masks > 1]
         if parts:
             return BoxDraws(self.problem, parts).regions_and_masks
-        n_masks = self.problem.n_masks
-        draws = CellDraws(self.problem, range(n_masks))
+        counted = np.array(self.problem.counted_masks)
+        draws = CellDraws(self.problem, self.problem.counted_masks)
 
         def draw(generator: np.random.Generator, size: int) -> tuple[Cells, Masks]:
-            return draws.regions(generator, size), generator.integers(n_masks, size=size)
+            masks = generator.integers(len(counted), size=size)
+            return draws.regions(generator, size), counted[masks]
 
         return draw
 
@@ -247,7 +248,8 @@ class RegionFinder:
             is_late = run.stop_reason is StopReason.TIMEOUT
             raise OutOfLimitsError(_OUT_OF_TIME) if is_late else BudgetError(_TOO_HARD)
         chance = random.Random(self.settings.seed)
-        masks = _by_weight([count for count, _ in run.all_mask_bounds()], n, chance)
+        chosen = _by_weight([count for count, _ in run.all_mask_bounds()], n, chance)
+        masks = [run.masks[index] for index in chosen]
         regions: list[NDArray[np.int64]] = []
         for mask in sorted(set(masks)):
             regions += self._draw_of_mask(mask, masks.count(mask), found, chance)

@@ -355,7 +355,7 @@ class _Maker:
             return None
 
     def _neighbours(self, region: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Return the neighbours in the domain; if there are too many, a nearest that differs."""
+        """Return the neighbours that it may change to, or one if they are many."""
         problem, finder = self.problem, self.finder
         if finder.decider.searches:
             other = region.copy()
@@ -366,8 +366,8 @@ class _Maker:
             return [other]
         mask = int(finder.decider.masks_of(region[np.newaxis])[0])
         reached = [finder.with_mask(region, other) for other in problem.masks.neighbours(mask)]
-        exists = problem.grid.exists(np.stack(reached))
-        return [other for other, is_there in zip(reached, exists, strict=True) if is_there]
+        allowed = problem.grid.may_become(region, np.stack(reached))
+        return [other for other, may_end in zip(reached, allowed, strict=True) if may_end]
 
     def _distance(self, region: NDArray[np.int64], other: NDArray[np.int64]) -> int:
         axes = self.problem.grid.axes

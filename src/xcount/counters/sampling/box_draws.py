@@ -33,11 +33,11 @@ class BoxDraws(CellDraws):
         self._group_of = np.empty(len(parts), dtype=np.int64)
         for number, (_, members) in enumerate(groups):
             self._group_of[members] = number
-        self._n_masks = np.array([part.problem.n_masks for part in parts], dtype=np.int64)
+        self._n_masks = np.array([len(part.starts) for part in parts], dtype=np.int64)
         ends = list(accumulate(part.problem.n_regions for part in parts))
         self._ends_of_parts = np.array([float(Fraction(end, ends[-1])) for end in ends])
         self._tables = [_Table([part.cells[f] for part in parts]) for f in self._features]
-        self._masks_of = _Table([part.masks for part in parts])
+        self._masks_of = _Table([part.starts for part in parts])
         counts = set(self._n_masks.tolist())
         self.levels = min(LEVELS, *counts) if len(counts) == 1 else LEVELS
 
@@ -67,6 +67,7 @@ class BoxDraws(CellDraws):
         for number in np.unique(groups).tolist():
             rows, group = np.flatnonzero(groups == number), self._groups[number]
             flags = group.problem.form.decide(group.to_part(regions[rows]))
+            flags = flags[:, list(group.problem.counted_masks)]
             outcomes[rows] = flags.sum(axis=1) / self._n_masks[sources[rows]]
         return outcomes
 

@@ -28,6 +28,7 @@ from xcount.counters.settings import DEFAULT_MEMORY_BYTES, Settings
 from xcount.counters.tally import Bounds, Progress, StopReason, Tally
 from xcount.counters.visit import visited
 from xcount.errors import BudgetError
+from xcount.problem.form import refuse_many_masks
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Pair, Subproblem
 from xcount.support.process import held_memory_bytes
@@ -55,7 +56,7 @@ class Rest:
     @classmethod
     def everything(cls, problem: Problem) -> Rest:
         """Return all masks as the rest."""
-        return cls(0, range(problem.n_masks), None, Bounds(0, problem.n_regions))
+        return cls(0, problem.counted_masks, None, Bounds(0, problem.n_regions))
 
     @classmethod
     def of(cls, run: ExactRun) -> Rest:
@@ -150,6 +151,8 @@ class CountEstimate:
                 pass
             else:
                 return draws
+        if problem.starts is not None:
+            refuse_many_masks(problem.n_masks, 0)
         # Regions are drawn with all masks, solved ones included.
         self.rest = replace(Rest.everything(problem), known=rest.known)
         return RegionDraws(problem.form.corner_question)
