@@ -18,6 +18,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "numerals",
         "nearest",
         "process",
+        "files",
         "visible",
         "workspace",
         "parse",

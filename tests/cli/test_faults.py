@@ -17,8 +17,8 @@ from conftest import Command
 import xcount
 from xcount import AuditResult, XCountError
 from xcount.model.examples import figure_1
-from xcount.report import write_atomically
 from xcount.runs.journal import read_journal
+from xcount.support.files import write_atomically
 
 GAPS = ("--gap", "1,10,20,40,80")
 
@@ -81,6 +81,27 @@ def test_a_formula_that_fills_the_disk_leaves_the_old_one(
     assert f"cannot write {target}" in done.stderr
     assert target.read_text() == "old"
     assert not list(tmp_path.glob(".old.cnf*"))
+
+
+@pytest.mark.parametrize("option", ["count", "audit", "inspect"])
+def test_a_population_that_fills_the_disk_leaves_the_old_one(
+    figure_1_file: str, tmp_path: Path, option: str
+) -> None:
+    """The file is named, not standard output; nothing half written stays."""
+    target = tmp_path / "people.json"
+    rows = "".join(f"{age},{age % 2}\n" for age in range(40))
+    (tmp_path / "people.csv").write_text("age,sex\n" + rows)
+    people = ("--data", tmp_path / "people.csv", "--population", target)
+    question = ("--gap", "80", "--measure", "population", *people)
+    words = {
+        "count": ("count", figure_1_file, "--sensitive", "age", *question),
+        "audit": ("audit", figure_1_file, *question),
+        "inspect": ("inspect", figure_1_file, *people),
+    }
+    done = run_with_little_room(300, *words[option])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"xcount: cannot write {target}: File too large" in done.stderr.splitlines()[-1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["figure 1.json", "people.csv"]
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])

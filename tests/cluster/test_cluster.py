@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -319,6 +320,26 @@ def test_a_lost_scheduler_loses_no_result(
     kept = AuditResult.from_journal(path).results
     assert 1 <= len(kept) < len(alone)
     assert facts(adult_audit(journal=path, resume=True).results) == alone
+
+
+def test_a_lost_scheduler_is_one_line(frail: DaskProcesses, tmp_path: Path) -> None:
+    """Dask's own tracebacks do not come before it."""
+    frail.add_worker()
+    wait_for_workers(frail, 1)
+    path = tmp_path / "j.jsonl"
+    words = ["audit", str(adult_model_path()), "--gap", "0.5,1,2", "--distance", "any"]
+    words += ["--journal", str(path), "--cluster", frail.address]
+    with subprocess.Popen(
+        [sys.executable, "-m", "xcount", *words], stderr=subprocess.PIPE, text=True
+    ) as process:
+        while not (path.exists() and path.read_bytes().count(b"\n") > 1):
+            assert process.poll() is None
+            time.sleep(0.02)
+        frail.scheduler.kill()
+        _, line = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert line.count("\n") == 1
+    assert line.startswith("xcount: the connection to the scheduler at ")
 
 
 def test_a_scheduler_that_ends_before_the_good_bye_is_no_error(

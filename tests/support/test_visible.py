@@ -1,4 +1,4 @@
-"""Text from elsewhere on a terminal: nothing in it moves the cursor or turns the text around."""
+"""Text from elsewhere: nothing in it moves a cursor, turns the text around or hides some of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xcount.support.visible import visible
 
 NAME = "a\x1b]0;owned\x07\r\x9b2J\u202eb\nc"
 SHOWN = r"a\x1b]0;owned\x07\r\x9b2J\u202eb\nc"
-CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
+CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 QUESTION = ("--sensitive", "0", "--gap", "80")
 
 
@@ -51,3 +51,26 @@ def test_commands_print_no_control_character_of_a_name(
     assert not CONTROLS.search(run.out + run.err)
     assert "\\x1b" in run.out + run.err
     assert run.err.count("\n") <= 1
+
+
+@pytest.mark.parametrize("command", ["audit", "compare", "template", "encode"])
+def test_files_hold_no_control_character_of_a_name(
+    xcount_command: Command, tmp_path: Path, command: str
+) -> None:
+    """Pages, tables, model cards, domains and formulas, written to files."""
+    model = write_model(tmp_path / "m.json", FIGURE_1, [NAME, "\x00\u2066b"])
+    files = [tmp_path / "r.html", tmp_path / "r.csv", tmp_path / "r.md"]
+    html, csv, markdown = files
+    words: dict[str, tuple[object, ...]] = {
+        "audit": (model, "--gap", "80", "--html", html, "--csv", csv, "--markdown", markdown),
+        "compare": (model, model, "--gap", "80", "--html", html, "--csv", csv),
+        "template": (model, "--domain-template", csv),
+        "encode": (model, *QUESTION, "--output", csv),
+    }
+    run = xcount_command("inspect" if command == "template" else command, *words[command])
+    assert (run.status, run.err) == (0, "")
+    texts = [path.read_text(encoding="utf-8") for path in files if path.exists()]
+    assert texts
+    for text in texts:
+        assert not CONTROLS.search(text)
+    assert "x1b" in texts[0] or "u001b" in texts[0] or command == "template"

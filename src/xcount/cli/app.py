@@ -13,6 +13,7 @@ Exit statuses::
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
 import warnings
@@ -83,7 +84,7 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
-        if os.environ.get("XCOUNT_DEBUG") == "1":
+        if _is_debugging():
             sys.excepthook(type(error), error, error.__traceback__)
         print_error(error_message(error))
         return ERROR
@@ -134,6 +135,12 @@ def _prepare() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     warnings.showwarning = _print_note
+    if not _is_debugging():
+        logging.disable()  # Dask logs tracebacks of a lost scheduler in front of our line
+
+
+def _is_debugging() -> bool:
+    return os.environ.get("XCOUNT_DEBUG") == "1"
 
 
 def _print_note(message: Warning | str, *_where: object, **_more: object) -> None:

@@ -45,7 +45,7 @@ def check_outputs(
 
     Files that the command reads must not be overwritten, either.
     """
-    from xcount.report.files import check_writable
+    from xcount.support.files import check_writable
 
     if list(paths.values()).count("-") + as_json > 1:
         raise click.UsageError("standard output can hold only one of --json and the outputs to '-'")
@@ -89,8 +89,8 @@ def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bo
     """Write the requested files; print JSON, a text requested with ``-``, or tables."""
     from xcount.cli.output import print_json, print_tables, print_text
     from xcount.cli.progress import stoppable
-    from xcount.report.files import write_atomically
     from xcount.report.terminal import escaped
+    from xcount.support.files import write_atomically
 
     printed = [name for name, path in paths.items() if path == "-"]
     with stoppable():

@@ -114,7 +114,7 @@ def _one_hot_names(model: str | None) -> list[str]:
 
 
 def _copied(path: Path, target: str) -> Path:
-    from xcount.report.files import write_atomically
+    from xcount.support.files import write_atomically
 
     write_atomically(target, path.read_bytes())
     return path.__class__(target)

@@ -63,7 +63,7 @@ def command(model: str, trust_pickle: bool, path: str | None, **options: Any) ->
 
 
 def _write(formula: Formula, path: str) -> None:
-    from xcount.report.files import write_atomically
+    from xcount.support.files import write_atomically
 
     if path == "-":
         with click.open_file("-", "w", encoding="ascii", errors="backslashreplace") as stream:

@@ -128,7 +128,7 @@ def _write_template(model: str, path: str, data: str | None, trust_pickle: bool)
     from xcount.answers.result import ANSWERED
     from xcount.answers.template import domain_template
     from xcount.cli.output import print_text
-    from xcount.report.files import write_atomically
+    from xcount.support.files import write_atomically
 
     _refuse((*OF_REGIONS, "population", "show_all", "as_json"), "beside --domain-template")
     batch.check_outputs({"template": path}, as_json=False)

@@ -24,6 +24,7 @@ from xcount.model.ensemble import Feature
 from xcount.model.loaders import kinds
 from xcount.question.grid import Axis, Grid
 from xcount.support.display import DisplayMixin
+from xcount.support.files import write_atomically
 from xcount.support.records import Json, record, to_dict
 
 FORMAT = "xcount-population-1"
@@ -268,8 +269,7 @@ class Population(DisplayMixin):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the population to a file, to inspect it or use it again."""
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(self.to_dict(), file, allow_nan=False)
+        write_atomically(path, json.dumps(self.to_dict(), allow_nan=False))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Population:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from xcount.report.files import write_atomically
     from xcount.report.markdown import markdown_report
     from xcount.report.page.audit import html_report
     from xcount.report.page.comparison import html_comparison
@@ -17,7 +16,6 @@ __all__ = [
     "html_comparison",
     "html_report",
     "markdown_report",
-    "write_atomically",
 ]
 
 _HOMES = {
@@ -26,7 +24,6 @@ _HOMES = {
     "html_comparison": "xcount.report.page.comparison",
     "html_report": "xcount.report.page.audit",
     "markdown_report": "xcount.report.markdown",
-    "write_atomically": "xcount.report.files",
 }
 
 

@@ -7,12 +7,10 @@ Every child that is not :class:`Markup` is text and is escaped; only :func:`elem
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterable
 
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
-)
+from xcount.support.visible import visible
+
 _VOID = frozenset({"br", "hr", "input", "link", "meta"})
 
 
@@ -31,8 +29,8 @@ def trusted(text: str) -> Markup:
 
 
 def escape(text: str) -> Markup:
-    """Return text that a browser shows as it is; what cannot be shown becomes U+FFFD."""
-    return Markup(html.escape(_UNPRINTABLE.sub("\ufffd", text), quote=True))
+    """Return text that a browser shows as it is, control characters as escapes."""
+    return Markup(html.escape(visible(text, keep="\n\t"), quote=True))
 
 
 def joined(*children: Child) -> Markup:

@@ -12,12 +12,12 @@ from xcount.answers.result import CountResult
 from xcount.errors import MissingExtraError, QueryError
 from xcount.measures.measured import REGIONS
 from xcount.report.bars import SHARE, TOP_OF_A_PLOT, Bars, bars_of
-from xcount.report.files import write_atomically
 from xcount.report.lead import first_groups, in_order, measure_of, share_shown
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.words.numbers import OF_MEASURE
 from xcount.runs.audit import AuditResult, Panel
 from xcount.runs.compare import CompareResult
+from xcount.support.files import write_atomically
 from xcount.support.interval import Interval
 from xcount.support.visible import visible
 

@@ -13,10 +13,11 @@ from xcount.runs.compared import finite
 from xcount.support.interval import Interval, Number
 from xcount.support.numerals import to_json
 from xcount.support.records import columns_of
+from xcount.support.visible import visible
 
 COLUMNS = tuple(str(field.json.column) for field in columns_of(CountResult))
 _RATIO_COLUMNS = ("ratio", "ratio_low", "ratio_high", "ratio_confidence")
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA_STARTS = ("=", "+", "-", "@")
 
 
 def csv_report(audit: AuditResult) -> str:
@@ -77,9 +78,13 @@ def _row(result: CountResult) -> list[str]:
 
 
 def cell(value: object) -> str:
-    """Return a cell of a CSV file; text that looks like a formula gets an apostrophe in front."""
+    """Return a cell of a CSV file, control characters as escapes.
+
+    Text that looks like a formula gets an apostrophe in front.
+    """
     if value is None:
         return ""
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA_STARTS) else value
+        shown = visible(value)
+        return f"'{shown}" if shown.startswith(_FORMULA_STARTS) else shown
     return to_json(value)

@@ -1,7 +1,7 @@
-"""Make untrusted text (names in a model file, paths) safe to print to a terminal.
+"""Make untrusted text (names in a model file, paths) safe to show: on terminals, pages, in files.
 
-Control characters move the cursor, set the title or hide text; bidirectional controls change the
-order in which text is shown. They are printed as escapes instead.
+Control characters move a terminal's cursor, set its title or hide text; bidirectional controls
+change the order in which text is shown. They are written as escapes instead.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ _CONTROLS = (
     "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # writing direction
     "\u2028\u2029"  # ends of lines and paragraphs
-    "\ud800-\udfff]"  # surrogates, which no file can hold
+    "\ud800-\udfff"  # surrogates, which no file can hold
+    "\ufdd0-\ufdef\ufffe\uffff]"  # no characters
 )
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from xcount.errors import XCountError
-from xcount.report import write_atomically
-from xcount.report.files import check_writable
+from xcount.support.files import check_writable, write_atomically
 
 
 def test_files_are_whole_or_absent(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Writing a report: whole or not at all.
+"""Writing a file: whole or not at all.
 
 What a symbolic link leads to is replaced, not the link. What is no file (a device, a named pipe)
 is written to as it is.
