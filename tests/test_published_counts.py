@@ -37,8 +37,8 @@ def test_the_published_count_comes_out(n_rounds: int, tmp_path: Path) -> None:
     dump = tmp_path / "dump.json"
     booster.dump_model(dump, dump_format="json")
     for model in (booster, path, dump):
-        result = xcount.count(model, sensitive=2, gap=2, precision=3, method="brute")
+        result = xcount.count(model, sensitive=2, gap=2, precision=3, method="brute", distance=1)
         assert result.exact
         assert result.count == PUBLISHED[n_rounds][0]
-    result = xcount.count(path, sensitive=2, gap=2, precision=3, method="brute")
+    result = xcount.count(path, sensitive=2, gap=2, precision=3, method="brute", distance=1)
     assert result.n_regions == PUBLISHED[n_rounds][1]

@@ -25,7 +25,7 @@ from xcount.support.numerals import scientific_text
 @pytest.fixture
 def result() -> CountResult:
     """Return the result of the paper's example."""
-    return xcount.count(figure_1(), sensitive="f0", gap="80.5", profile=True)
+    return xcount.count(figure_1(), sensitive="f0", gap="80.5", distance=1, profile=True)
 
 
 @pytest.fixture

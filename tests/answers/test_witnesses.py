@@ -131,7 +131,7 @@ def test_regions_are_drawn_uniformly(by_solutions: bool, monkeypatch: pytest.Mon
 def test_the_nearest_is_the_nearest(seed: int) -> None:
     """Against a look at all regions: the fewest features moved, then the fewest cells."""
     ensemble = random_ensemble(seed, max_features=3)
-    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, [0], "0.3"))
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, [0], "0.3", distance=1))
     axes = problem.grid.axes
     regions = oracle.sensitive_regions(ensemble, [0], Fraction(3, 10), 1)
     hits = [region for region, is_sensitive in regions.items() if is_sensitive]
@@ -312,7 +312,7 @@ def test_the_command_line_prints_tables_csv_and_json(
 
 def test_an_audit_shows_witnesses() -> None:
     """With n_witnesses every count that has sensitive regions has examples in the report."""
-    result = xcount.audit(figure_1(), gaps=80, n_witnesses=2)
+    result = xcount.audit(figure_1(), gaps=80, distances=1, n_witnesses=2)
     rows = {r.sensitive: r.witnesses or () for r in result.results}
     assert [len(rows["f0",]), len(rows["f1",])] == [2, 0]
     (crossing,) = rows["f0",][0].crossed

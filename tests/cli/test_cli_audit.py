@@ -18,7 +18,7 @@ from xcount.model.examples import adult_model_path
 from xcount.runs.audit import AuditResult
 from xcount.runs.journal import read_journal
 
-GAP = ("--gap", "80")
+GAP = ("--gap", "80", "--distance", "1")
 
 
 def test_an_audit_is_a_table(xcount_command: Command, figure_1_file: str) -> None:

@@ -45,8 +45,9 @@ TINY = Thresholds(step_budgets=(200, 2_400), free_exact_seconds=0.0)
 
 
 def problem_of(ensemble: Ensemble, **question: Any) -> Problem:
-    """Return the question about f0."""
-    return Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", **question))
+    """Return the question about f0, one step of it unless said otherwise."""
+    asked = {"distance": 1, **question}
+    return Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", **asked))
 
 
 def counted(thresholds: Thresholds, question: dict[str, Any], **how: Any) -> Tally:

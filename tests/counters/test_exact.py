@@ -36,9 +36,9 @@ N_BLOCKS = 20
 
 
 def problem_of(ensemble: Ensemble, missing: bool = False, **question: Any) -> Problem:
-    """Return a question ready to be counted."""
+    """Return a question ready to be counted, about distance 1 unless said otherwise."""
     grid = Grid.of(ensemble, missing="cell" if missing else "none")
-    return Problem(ensemble, grid, Query.of(ensemble, **question))
+    return Problem(ensemble, grid, Query.of(ensemble, **{"distance": 1, **question}))
 
 
 def odd_tree(rng: np.random.Generator, tree: Tree) -> Tree:

@@ -147,7 +147,7 @@ def test_a_model_of_several_classes_is_asked_about_one() -> None:
     trees = (tree_of((0, 0.0, 1.0, 0.0), output=0), tree_of((0, 1.0, 5.0, 0.0), output=1))
     ensemble = Ensemble((Feature("a"),), trees, base=(0.0, 0.0))
     counts = [
-        xcount.count(ensemble, sensitive="a", gap="0.5", class_=k, method="brute").count
+        xcount.count(ensemble, sensitive="a", gap="0.5", distance=1, class_=k, method="brute").count
         for k in (0, 1)
     ]
     assert counts == [2, 2]
@@ -156,7 +156,9 @@ def test_a_model_of_several_classes_is_asked_about_one() -> None:
 
 def test_the_profile_adds_up_to_the_count() -> None:
     """One row per mask, in words."""
-    result = xcount.count(figure_1(), sensitive="f0", gap=60, profile=True, method="brute")
+    result = xcount.count(
+        figure_1(), sensitive="f0", gap=60, distance=1, profile=True, method="brute"
+    )
     assert result.profile is not None
     assert sum(mask.low for mask in result.profile.masks) == result.count == 4
     assert [mask.description for mask in result.profile.masks] == [
@@ -235,7 +237,7 @@ def test_a_shared_grid_has_the_guards_of_all_models() -> None:
     """The same model counted on a finer grid: more regions, the same question."""
     first, second = ensemble_of((0, 0.0, 1.0, 0.0)), ensemble_of((0, 1.0, 1.0, 0.0))
     grid = Grid.of(first, second)
-    result = xcount.count(first, sensitive=0, gap="0.5", grid=grid, method="brute")
+    result = xcount.count(first, sensitive=0, gap="0.5", distance=1, grid=grid, method="brute")
     assert (result.count, result.n_regions) == (2, 3)
 
 

@@ -69,7 +69,7 @@ def demo_problem(**change: Any) -> tuple[Problem, Weighing]:
         if not f.categories
     }
     weighing = Weighing.of(model, "volume", bounds=bounds)
-    return Problem(model, Grid.of(model), Query.of(model, "age", **change)), weighing
+    return Problem(model, Grid.of(model), Query.of(model, "age", distance=1, **change)), weighing
 
 
 def test_samples_do_not_wait_for_exact_work_that_leads_nowhere(steps: list[int]) -> None:

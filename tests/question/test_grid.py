@@ -184,7 +184,7 @@ def test_a_shared_grid_of_float32_and_float64_models_has_no_empty_cell() -> None
     assert grid.cells_of(points).ravel().tolist() == list(range(grid.n_regions))
     assert grid.n_regions == 3
     assert fine.predict(points).ravel().tolist() == [0.0, 3.0, 3.0]
-    result = xcount.count(fine, sensitive=0, gap=1, grid=grid, method="brute")
+    result = xcount.count(fine, sensitive=0, gap=1, distance=1, grid=grid, method="brute")
     assert (result.count, result.n_regions) == (2, 3)
 
 

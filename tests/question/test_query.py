@@ -8,12 +8,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import xcount
 from xcount.errors import QueryError, QueryWarning
 from xcount.model.ensemble import Ensemble, Feature
+from xcount.model.examples import ensemble_of
 from xcount.question.change import decimal_text
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap
 from xcount.question.query import Query, parse_gap, resolve_features
+from xcount.testing import assert_share
 
 PERSON = Ensemble(
     tuple(Feature(name) for name in ("age", "hours, paid", "sex", "f0", "7")), (), (0.0,)
@@ -224,3 +227,18 @@ def test_decimals_are_written_as_they_were_read(text: str) -> None:
 def test_a_gap_without_a_finite_decimal_is_written_as_a_fraction_or_a_float() -> None:
     """1/3 has no finite decimal; what is written is still readable as a number."""
     assert float(Fraction(decimal_text(Fraction(1, 3)))) == 1 / 3
+
+
+def test_any_other_value_counts_unless_a_distance_is_given() -> None:
+    """Codes have an order for the model, yet the default asks about every other code."""
+    model = ensemble_of((0, 1.0, 0.0, 0.6), (0, 2.0, 0.0, 0.6), n_features=1)
+    assert Query.of(model, 0, 1).distance is None
+    assert xcount.count(model, sensitive=0, gap=1).count == 2
+    assert xcount.count(model, sensitive=0, gap=1, distance=1).count == 0
+    assert [r.count for r in xcount.audit(model, gaps=1).results] == [2]
+    assert [r.distance for r in xcount.audit(model, gaps=1, distances="1,any").results] == [1, None]
+    (row,) = xcount.compare([model, model], gaps=1).rows
+    assert [result and result.count for result in row.results] == [2, 2]
+    assert len(xcount.witnesses(model, sensitive=0, gap=1, n=1)) == 1
+    with pytest.raises(AssertionError, match="FAIL"):
+        assert_share(model, sensitive=0, gap=1, max_share=0)

@@ -110,7 +110,8 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page of a comparison in which one question got worse, in the second panel."""
     flatter = ensemble_of((0, 4.0, (1, 3.0, 15.0, -15.0), 17.5))
     path = tmp_path_factory.mktemp("compared") / "comparison.html"
-    path.write_text(xcount.compare([flatter, figure_1()], gaps=[1, 30]).to_html(), encoding="utf-8")
+    compared = xcount.compare([flatter, figure_1()], gaps=[1, 30], distances=1)
+    path.write_text(compared.to_html(), encoding="utf-8")
     return path
 
 

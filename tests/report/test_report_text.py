@@ -43,7 +43,7 @@ from xcount.support.interval import Interval
 @pytest.fixture
 def result() -> CountResult:
     """Return the result of the paper's example."""
-    return xcount.count(figure_1(), sensitive="f0", gap=80)
+    return xcount.count(figure_1(), sensitive="f0", gap=80, distance=1)
 
 
 def shown(*tables: RenderableType) -> str:

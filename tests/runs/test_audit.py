@@ -82,7 +82,7 @@ def test_an_audit_counts_what_count_counts(seed: int) -> None:
 
 def test_the_ranking_is_by_mean_share() -> None:
     """The feature with the larger mean share comes first, each panel by its own shares."""
-    result = audit(figure_1(), gaps=[1, 80])
+    result = audit(figure_1(), gaps=[1, 80], distances=1)
     assert [ranked.label for ranked in result.ranking] == ["f0", "f1"]
     for ranked in result.ranking:
         shares = [known(count.share) for count in ranked.results]
@@ -112,8 +112,8 @@ def test_groups_change_together() -> None:
 def test_limits_make_verdicts(
     max_share: float | str | None, verdict: Verdict | None, status: int
 ) -> None:
-    """Figure 1 has a share of 2/9 for f0 and 0 for f1 at gap 80."""
-    result = audit(figure_1(), gaps=80, max_share=max_share)
+    """Figure 1 has a share of 2/9 for f0 and 0 for f1 at gap 80 and distance 1."""
+    result = audit(figure_1(), gaps=80, distances=1, max_share=max_share)
     assert result.verdict is verdict
     assert result.exit_status == status
 
@@ -234,10 +234,11 @@ def test_more_witnesses_count_nothing_again(
 ) -> None:
     """They are drawn for the counts that are there; fewer are a part of them."""
     path = tmp_path / "j.jsonl"
-    plain = audit(figure_1(), gaps=80, journal=path)
+    asked: dict[str, Any] = {"gaps": 80, "distances": 1, "journal": path}
+    plain = audit(figure_1(), **asked)
     monkeypatch.setattr(tasks, "solve", None)
     for n in (2, 1, 0, 3):
-        result = audit(figure_1(), gaps=80, n_witnesses=n, journal=path, resume=True)
+        result = audit(figure_1(), **asked, n_witnesses=n, resume=True)
         assert [r.count for r in result.results] == [r.count for r in plain.results]
         for each in (result, AuditResult.from_journal(path)):
             found = {r.sensitive[0]: r.witnesses or () for r in each.results}
@@ -284,8 +285,9 @@ def test_a_journal_is_about_one_model(tmp_path: Path) -> None:
 def test_other_questions_do_not_stand_for_missing_ones(tmp_path: Path) -> None:
     """Results of an earlier run do not finish the last one."""
     path = tmp_path / "j.jsonl"
-    audit(figure_1(), gaps=100, max_share=0, journal=path)
-    whole = audit(figure_1(), gaps=80, max_share=0, journal=path, resume=True, jobs=1)
+    asked: dict[str, Any] = {"distances": 1, "max_share": 0, "journal": path}
+    audit(figure_1(), gaps=100, **asked)
+    whole = audit(figure_1(), gaps=80, **asked, resume=True, jobs=1)
     assert whole.verdict is Verdict.FAIL
     assert AuditResult.from_journal(path) == whole
     lines = records_of(path)
@@ -294,7 +296,7 @@ def test_other_questions_do_not_stand_for_missing_ones(tmp_path: Path) -> None:
     cut = AuditResult.from_journal(path)
     assert (len(cut.results), cut.n_planned) == (1, 2)
     assert (cut.verdict, cut.exit_status) == (Verdict.UNDECIDED, 3)
-    earlier = audit(figure_1(), gaps=100, max_share=0, journal=path, resume=True)
+    earlier = audit(figure_1(), gaps=100, **asked, resume=True)
     assert AuditResult.from_journal(path) == earlier
 
 

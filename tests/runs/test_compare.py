@@ -65,7 +65,7 @@ def test_every_count_is_on_the_shared_grid(seed: int, other_seed: int) -> None:
 
 def test_ratios_are_to_the_first_model() -> None:
     """Relative sensitivity is C / C0; the baseline's own is 1; no baseline count, no ratio."""
-    result = compare([ROUGH, SMOOTH], gaps=[2, 3.5])
+    result = compare([ROUGH, SMOOTH], gaps=[2, 3.5], distances=1)
     by_question = {(row.label, row.change.text): row for row in result.rows}
     row = by_question["f0", "2"]
     assert [count and count.count for count in row.results] == [4, 4]
@@ -78,7 +78,7 @@ def test_ratios_are_to_the_first_model() -> None:
 
 def test_the_least_sensitive_model_ranks_first() -> None:
     """Ranking is by mean share; quartiles are of the ratios."""
-    result = compare([ROUGH, SMOOTH], gaps=[2, 3.5], names=["rough", "smooth"])
+    result = compare([ROUGH, SMOOTH], gaps=[2, 3.5], distances=1, names=["rough", "smooth"])
     assert [(s.rank, s.name) for s in result.ranking] == [(1, "smooth"), (2, "rough")]
     assert result.ranking[0].n_ratios == 2
     assert result.ranking[0].quartiles == (0.25, 0.5, 0.75)
@@ -130,7 +130,7 @@ def test_a_maximum_ratio_makes_a_verdict(
 
 def test_open_intervals_are_undecided() -> None:
     """Intervals that reach across the maximum ratio are status 3."""
-    result = compare([ROUGH, SMOOTH], gaps=2, sensitive="f0", max_ratio=1.0)
+    result = compare([ROUGH, SMOOTH], gaps=2, distances=1, sensitive="f0", max_ratio=1.0)
     base, other = result.rows[0].results
     assert base is not None
     assert other is not None

@@ -172,7 +172,7 @@ def test_keys_differ_when_the_question_does() -> None:
         replace(asked, query=replace(query, change=Gap(Fraction(2)))),
         replace(asked, query=replace(query, change=Gap(Fraction(1), 1))),
         replace(asked, query=replace(query, change=Flip(Fraction(1)))),
-        replace(asked, query=replace(query, distance=None)),
+        replace(asked, query=replace(query, distance=1)),
         replace(asked, query=replace(query, precision=3)),
         replace(asked, settings=replace(settings, seed=1)),
         replace(asked, settings=replace(settings, epsilon=0.2)),

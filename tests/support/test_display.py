@@ -234,7 +234,7 @@ def test_a_number_of_many_digits_is_rounded_for_people_alone() -> None:
     data = result.to_dict()
     assert (data["cutoff_text"], data["gap_text"]) == (whole, f"flip at {whole}")
     gap = xcount.count(model, sensitive="f0", gap=Fraction(whole))
-    assert repr(gap).startswith("CountResult(f0, gap 0.470231, 1 step: ")
+    assert repr(gap).startswith("CountResult(f0, gap 0.470231, any change: ")
     assert gap.to_dict()["gap_text"] == whole
 
 
@@ -249,16 +249,18 @@ def test_what_a_line_says() -> None:
     """The question, the count, the share, how sure, the verdict."""
     found = results(figure_1())
     assert repr(found["count"]) == (
-        "CountResult(f0, gap 80, 1 step: 2 of 9 regions = 22.2 %, exact, PASS)"
+        "CountResult(f0, gap 80, any change: 2 of 9 regions = 22.2 %, exact, PASS)"
     )
     assert repr(found["estimate"]) == (
-        "CountResult(f0, gap 80, 1 step: 1 to 4 of 9 regions, about 22.2 %, 90% confidence, "
+        "CountResult(f0, gap 80, any change: 1 to 4 of 9 regions, about 22.2 %, 90% confidence, "
         "UNDECIDED)"
     )
     assert repr(found["ensemble"]) == "Ensemble(ensemble, unknown, 2 trees, 2 features)"
     assert repr(found["portrait"]) == "Portrait(2 columns, 2 components)"
-    assert repr(found["ranked"]) == "Ranked(1, f0: mean share 33.3 % over 2 questions)"
-    assert repr(found["compared"]) == "Compared(f0, gap 80, 1 step: 22.2 %, 22.2 % of the regions)"
+    assert repr(found["ranked"]) == "Ranked(1, f0: mean share 38.9 % over 2 questions)"
+    assert (
+        repr(found["compared"]) == "Compared(f0, gap 80, any change: 22.2 %, 22.2 % of the regions)"
+    )
     assert repr(found["measured"]) == "Measured(volume: 9.88 %, exact)"
     assert repr(found["no witnesses"]) == "Witnesses(none: no region is sensitive)"
 

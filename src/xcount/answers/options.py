@@ -221,7 +221,7 @@ class OneQuestion:
         ),
     )
     distance: int | str | None = field(
-        default=1,
+        default="any",
         metadata=option(
             "How many cells the sensitive features may move in total.",
             'how many cells the sensitive features may move in total, or ``"any"``.',

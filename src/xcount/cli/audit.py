@@ -17,7 +17,7 @@ from xcount.runs.audit import AuditOptions, AuditResult, audit
     epilog=parameters.examples(
         "xcount audit model.json --gap 2 --html report.html",
         "xcount audit model.json --sensitive sex --sensitive age --gap 1 --max-share age=2%",
-        "xcount audit model.json --flip --distance any --max-share 5%",
+        "xcount audit model.json --flip --max-share 5%",
         "xcount audit model.json --flip --judge population --data people.csv --max-share sex=1%",
         "xcount audit model.json --sensitive sex --journal audit.jsonl --resume",
     ),

@@ -17,7 +17,7 @@ from xcount.runs.compare import CompareOptions, CompareResult, compare
     epilog=parameters.examples(
         "xcount compare old.json new.json --sensitive age --html comparison.html",
         "xcount compare old.json new.json --sensitive sex --gap 0.5 --max-ratio 1",
-        "xcount compare old.json new.json --flip --distance any",
+        "xcount compare old.json new.json --sensitive age --gap 1 --distance 1,any",
         "xcount compare old.json new.json --flip --judge rows --data people.csv --max-ratio 1",
     ),
 )

@@ -16,13 +16,13 @@ from xcount.cli import parameters
     short_help="Count the regions sensitive to chosen features.",
     epilog=parameters.examples(
         "xcount count model.json --sensitive age --gap 2",
-        "xcount count model.json --sensitive sex,race --gap 1 --distance any --max-share 1%",
-        "xcount count model.json --sensitive sex --distance any --flip",
+        "xcount count model.json --sensitive sex,race --gap 1 --max-share 1%",
+        "xcount count model.json --sensitive age --distance 1 --flip",
         "xcount count model.json --sensitive age --probability-gap 0.1 --direction down",
         "xcount count model.json --sensitive age --gap 2 --measure volume,rows --data people.csv",
         "xcount count model.json --sensitive sex --flip --judge rows --data people.csv "
         "--max-share 1%",
-        "xcount count model.json --sensitive sex --gap 0.5 --distance any --explain",
+        "xcount count model.json --sensitive sex --gap 0.5 --explain",
         "xcount count model.json --sensitive age --gap 2 --cluster tcp://scheduler:8786",
     ),
 )

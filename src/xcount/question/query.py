@@ -48,7 +48,7 @@ class Query:
 
     sensitive: tuple[int, ...]
     change: Change
-    distance: int | None = 1
+    distance: int | None = None
     precision: int | None = None
 
     @classmethod
@@ -58,7 +58,7 @@ class Query:
         sensitive: str | int | Iterable[str | int],
         gap: object = None,
         *,
-        distance: object = 1,
+        distance: object = "any",
         class_: object = None,
         precision: object = "exact",
         **change: Any,

@@ -63,7 +63,7 @@ class SeveralQuestions:
         ),
     )
     distances: object = field(
-        default=1,
+        default="any",
         metadata=option(
             "How many cells the features may move in total; repeat it, or separate by commas.",
             'how many cells the features may move in total, or ``"any"``; one or several.',

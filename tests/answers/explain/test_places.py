@@ -46,9 +46,9 @@ def model_with_a_place() -> Ensemble:
 
 
 def problem_of(ensemble: Ensemble, domain: Domain | None = None) -> Problem:
-    """Return the question about f0 and a gap of 1."""
+    """Return the question about one step of f0 and a gap of 1."""
     grid = Grid.of(ensemble, domain=domain or Domain())
-    return Problem(ensemble, grid, Query.of(ensemble, "f0", 1))
+    return Problem(ensemble, grid, Query.of(ensemble, "f0", 1, distance=1))
 
 
 def places_of(problem: Problem) -> tuple[Place, ...]:

@@ -104,7 +104,7 @@ def two_way_problem(n_features: int, n_cells: int) -> Problem:
     for f in range(1, n_features + 1):
         blocked = (f, 0.0, blocked if f > 1 else (0, 0.5, -2.0 * n_features, 0.0), 0.0)
     ensemble = ensemble_of(gate, blocked, *stumps)
-    return Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, 1))
+    return Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, 1, distance=1))
 
 
 @pytest.mark.parametrize(("n_features", "n_cells"), [(1, 2), (2, 4), (3, 7), (5, 5)])
@@ -129,7 +129,9 @@ def test_approxmc_keeps_its_guarantee(approxmc: str, n_features: int, n_cells: i
 )
 def test_published_counts(ganak: str, method: str, n_trees: int) -> None:
     """The counts that the authors publish for load_diabetes come out."""
-    found = count(published_model(n_trees), sensitive=2, gap=2, precision=3, method=method)
+    found = count(
+        published_model(n_trees), sensitive=2, gap=2, precision=3, method=method, distance=1
+    )
     assert (found.n_regions, found.count) == PUBLISHED[n_trees]
     assert found.exact
 
@@ -137,14 +139,16 @@ def test_published_counts(ganak: str, method: str, n_trees: int) -> None:
 @pytest.mark.parametrize("n_trees", [1, 2, 3])
 def test_published_counts_within_approxmc(approxmc: str, n_trees: int) -> None:
     """ApproxMC's interval holds the published count."""
-    found = count(published_model(n_trees), sensitive=2, gap=2, precision=3, method="cnf-approxmc")
+    found = count(
+        published_model(n_trees), sensitive=2, gap=2, precision=3, method="cnf-approxmc", distance=1
+    )
     assert found.low <= PUBLISHED[n_trees][1] <= found.high
 
 
 @pytest.mark.parametrize("method", ["cnf-ganak", "subproblems-cnf"])
 def test_exact_methods(ganak: str, method: str) -> None:
     """The methods answer exactly, and say with which version."""
-    found = count(figure_1(), sensitive="f0", gap=80, method=method, memory=2 << 30)
+    found = count(figure_1(), sensitive="f0", gap=80, method=method, memory=2 << 30, distance=1)
     assert (found.count, found.exact, found.stop_reason) == (2, True, StopReason.COMPLETE)
     assert found.details["solver_version"].startswith("2.8")
 
@@ -169,7 +173,7 @@ def test_approxmc_method_reports_its_interval(approxmc: str) -> None:
 def test_a_time_limit_ends_the_child() -> None:
     """Without time, a method answers with the bounds that hold anyway."""
     for method in ("cnf-ganak", "cnf-approxmc", "subproblems-cnf"):
-        found = count(figure_1(), sensitive="f0", gap=80, method=method, timeout=0)
+        found = count(figure_1(), sensitive="f0", gap=80, method=method, timeout=0, distance=1)
         assert found.stop_reason is StopReason.TIMEOUT
         assert (found.low, found.high) == (0, 9)
 
@@ -177,7 +181,9 @@ def test_a_time_limit_ends_the_child() -> None:
 def test_a_memory_limit_ends_the_child() -> None:
     """A child that cannot even load its counter ends with the reason."""
     with pytest.warns(QueryWarning, match="more than the 10.5 MB"):
-        found = count(figure_1(), sensitive="f0", gap=80, method="cnf-ganak", memory=10 << 20)
+        found = count(
+            figure_1(), sensitive="f0", gap=80, method="cnf-ganak", memory=10 << 20, distance=1
+        )
     assert found.stop_reason is StopReason.MEMORY
     assert (found.low, found.high) == (0, 9)
 
@@ -199,7 +205,7 @@ def test_wrong_versions_are_refused_by_name(
     path = os.pathsep.join([str(tmp_path), *sys.path])
     monkeypatch.setenv("PYTHONPATH", path)
     with pytest.raises(MissingExtraError, match=rf"{module} {version}.*pip install"):
-        count(figure_1(), sensitive="f0", gap=80, method=f"cnf-{solver}")
+        count(figure_1(), sensitive="f0", gap=80, method=f"cnf-{solver}", distance=1)
 
 
 def test_an_unexpected_end_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +213,7 @@ def test_an_unexpected_end_is_an_error(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "pyganak.py").write_text("raise RuntimeError('no luck')\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
     with pytest.raises(XCountError, match="no luck"):
-        count(figure_1(), sensitive="f0", gap=80, method="cnf-ganak")
+        count(figure_1(), sensitive="f0", gap=80, method="cnf-ganak", distance=1)
 
 
 @pytest.mark.parametrize("limit", [None, 4 << 30])
@@ -248,6 +254,6 @@ def test_an_estimate_above_all_regions_keeps_its_interval_in_order(
             return {"count": 900, "hashes": 3}
 
     monkeypatch.setattr(counters, "Solver", Wrong)
-    problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), 0, 80))
+    problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), 0, 80, distance=1))
     found = counter("cnf-approxmc")(problem, Settings(epsilon=0.5))
     assert (found.low, found.count, found.high) == (9, 9, 9)

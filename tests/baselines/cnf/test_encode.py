@@ -101,7 +101,7 @@ def test_propagation_counts_the_sensitive_regions(max_pairs: int) -> None:
 def test_points_that_are_no_regions_are_no_models() -> None:
     """Bits that are not monotone contradict the formula."""
     ensemble = figure_1()
-    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", 80))
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", 80, distance=1))
     formula = encode(problem)
     assert formula.show == [1, 2, 3, 4]
     assert propagate(clauses_of(formula), [1, -2]) is None
@@ -111,7 +111,7 @@ def test_points_that_are_no_regions_are_no_models() -> None:
 def test_comments_name_the_guards() -> None:
     """A reader of the file learns what each shown variable means."""
     ensemble = figure_1()
-    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", "80"))
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", "80", distance=1))
     stream = io.StringIO()
     encode(problem).write(stream)
     text = stream.getvalue()
@@ -124,14 +124,16 @@ def test_comments_name_the_guards() -> None:
 def test_comments_name_the_guards_of_a_counterpart() -> None:
     """The second copy of the sensitive features is marked."""
     ensemble = figure_1()
-    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", "80"))
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", "80", distance=1))
     assert "variable 5: f0' < 3.0" in encode(problem, max_pairs=0).comments
 
 
 def test_pairs_make_the_smaller_formula() -> None:
     """Naming the pairs of masks takes a fifth of the clauses of the published model, or less."""
     ensemble = load(published_model(5))
-    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 2, 2, precision=3))
+    problem = Problem(
+        ensemble, Grid.of(ensemble), Query.of(ensemble, 2, 2, precision=3, distance=1)
+    )
     by_pairs = encode(problem).n_clauses
     assert by_pairs < encode(problem, max_pairs=0).n_clauses / 5
 
@@ -140,7 +142,7 @@ def test_names_cannot_break_the_file() -> None:
     """A feature name with a line break stays within its comment."""
     tree = figure_1().trees[0]
     ensemble = figure_1().__class__((Feature("a\np cnf 9 9"), Feature("b")), (tree,))
-    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, 1))
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, 1, distance=1))
     stream = io.StringIO()
     encode(problem).write(stream)
     assert [line for line in stream.getvalue().splitlines() if line.startswith("p ")] == [

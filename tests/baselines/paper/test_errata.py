@@ -45,7 +45,7 @@ def test_1_a_mask_is_missing() -> None:
     assert problem.n_masks == 3
     printed = [as_printed.cell_of(mask) for mask in as_printed.bit_mask_gen(2)]
     assert all(not as_printed.solutions(problem, a, b) for a in printed for b in printed)
-    assert count(figure_1(), sensitive=0, gap=80, method="xcount").count == 2
+    assert count(figure_1(), sensitive=0, gap=80, method="xcount", distance=1).count == 2
 
 
 def test_2_each_solution_makes_two_regions_sensitive() -> None:
@@ -53,11 +53,11 @@ def test_2_each_solution_makes_two_regions_sensitive() -> None:
     ensemble = ensemble_of((0, 0.0, 1.0, -1.0), *((1, float(t), 0.0, 0.0) for t in range(199)))
     problem = problem_of(ensemble, 1)
     t = len(as_printed.solutions(problem, 0, 1))
-    expected = known(count(ensemble, sensitive=0, gap=1, method="brute").count)
+    expected = known(count(ensemble, sensitive=0, gap=1, method="brute", distance=1).count)
     assert (t, expected) == (200, 400)
     estimates = [as_printed.estimate(t, seed) for seed in range(200)]
     assert np.mean(estimates) == pytest.approx(expected / 2, rel=0.05)
-    assert count(ensemble, sensitive=0, gap=1, method="xcount").count == expected
+    assert count(ensemble, sensitive=0, gap=1, method="xcount", distance=1).count == expected
 
 
 def test_3_poisson_draws_break_the_theorem_for_small_counts() -> None:
@@ -70,7 +70,7 @@ def test_3_poisson_draws_break_the_theorem_for_small_counts() -> None:
     assert np.mean(printed) == pytest.approx(probability, abs=4 * 0.5 / math.sqrt(n_runs))
     stump = ensemble_of((0, 0.0, 1.0, -1.0), *((1, float(t), 0.0, 0.0) for t in range(17)))
     for seed in range(50):
-        found = count(stump, sensitive=0, gap=1, method="xcount", seed=seed)
+        found = count(stump, sensitive=0, gap=1, method="xcount", seed=seed, distance=1)
         assert (found.count, found.exact) == (c, True)
 
 
@@ -87,7 +87,7 @@ def test_5_exact_count_counts_pairs() -> None:
     assert as_printed.exact_count(problem_of(figure_1(), 80)) == 1
     assert as_printed.exact_count(problem_of(ladder(4), 5, "any")) == 6
     for method in METHODS:
-        assert count(figure_1(), sensitive=0, gap=80, method=method).count == 2
+        assert count(figure_1(), sensitive=0, gap=80, method=method, distance=1).count == 2
         found = count(ladder(4), sensitive=0, gap=5, distance="any", method=method)
         assert found.count == 4
 
@@ -107,7 +107,7 @@ def test_6_zero_is_a_legal_value() -> None:
     assert at_hole == space.number(0)
     assert beside == add != at_hole
     for method in METHODS:
-        assert count(constant, sensitive=0, gap=10, method=method).count == 0
+        assert count(constant, sensitive=0, gap=10, method=method, distance=1).count == 0
 
 
 def test_7_huge_draws_overflow() -> None:
@@ -120,7 +120,7 @@ def test_7_huge_draws_overflow() -> None:
         (0, 0.0, 1.0, -1.0),
         *((f, float(t), 0.0, 0.0) for f in range(1, 121) for t in range(10)),
     )
-    found = count(ensemble, sensitive=0, gap=1, method="xcount", epsilon=0.5)
+    found = count(ensemble, sensitive=0, gap=1, method="xcount", epsilon=0.5, distance=1)
     assert found.count == 2 * 11**120
     assert found.details["halvings"] > 300
 
@@ -146,6 +146,7 @@ def test_8_rounding_to_nearest_does_not_inflate(
             gap=gap,
             precision=precision,  # type: ignore[arg-type]
             method=method,
+            distance=1,
         )
         assert found.count == expected * found.n_regions // 2
 
@@ -157,7 +158,9 @@ def test_9_counts_at_two_to_the_63() -> None:
             (0, 0.0, 1.0, -1.0), *((f, 0.0, 0.0, 0.0) for f in range(1, n_features + 1))
         )
         for method in ("xcount", "xcount-exact-union", "add-baseline"):
-            assert count(ensemble, sensitive=0, gap=1, method=method).count == 2 ** (n_features + 1)
+            assert count(ensemble, sensitive=0, gap=1, method=method, distance=1).count == 2 ** (
+                n_features + 1
+            )
 
 
 def test_10_the_sum_over_levels_is_geometric() -> None:
@@ -173,11 +176,11 @@ def test_10_the_sum_over_levels_is_geometric() -> None:
 def test_11_pruning_in_place_loses_regions() -> None:
     """The first mask has decided the inner tests of the second: 24 of the appendix's 32 regions."""
     ensemble = appendix_model()
-    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 2, "0.1"))
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 2, "0.1", distance=1))
     assert problem.n_regions == 32
     assert as_printed.regions_by_prune_tree(problem) == 24
     for method in METHODS:
-        assert count(ensemble, sensitive=2, gap="0.1", method=method).count == 32
+        assert count(ensemble, sensitive=2, gap="0.1", method=method, distance=1).count == 32
 
 
 def test_12_a_difference_of_exactly_the_gap_is_none() -> None:
@@ -185,7 +188,10 @@ def test_12_a_difference_of_exactly_the_gap_is_none() -> None:
     stump = ensemble_of((0, 0.0, 1.0, -1.0))
     assert as_printed.regions(problem_of(stump, 2), exceeds=operator.ge) == 2
     for method in METHODS:
-        counts = [count(stump, sensitive=0, gap=gap, method=method).count for gap in ("1.999", "2")]
+        counts = [
+            count(stump, sensitive=0, gap=gap, method=method, distance=1).count
+            for gap in ("1.999", "2")
+        ]
         assert counts == [2, 0]
 
 
@@ -208,7 +214,7 @@ def test_14_regions_are_the_vectors_of_inputs() -> None:
     assert (2**n_bits, problem.n_regions) == (16, 9)
     assert as_printed.regions(problem) == 2
     for method in METHODS:
-        found = count(figure_1(), sensitive=0, gap=80, method=method)
+        found = count(figure_1(), sensitive=0, gap=80, method=method, distance=1)
         assert (found.count, found.n_regions) == (2, 9)
 
 
@@ -231,4 +237,4 @@ def test_17_all_sensitive_features_are_within_the_distance() -> None:
     problem = Problem(steps, Grid.of(steps), Query.of(steps, [0, 1], 15, distance=1))
     assert as_printed.exact_count(problem) == 9
     for method in METHODS:
-        assert count(steps, sensitive=[0, 1], gap=15, method=method).count == 0
+        assert count(steps, sensitive=[0, 1], gap=15, method=method, distance=1).count == 0

@@ -74,7 +74,13 @@ def test_random_ensembles_are_counted_as_by_visiting_all_regions() -> None:
 def test_published_counts(method: str, n_trees: int) -> None:
     """The counts that the authors publish for load_diabetes come out."""
     found = count(
-        published_model(n_trees), sensitive=2, gap=2, precision=3, method=method, epsilon=0.04
+        published_model(n_trees),
+        sensitive=2,
+        gap=2,
+        precision=3,
+        method=method,
+        epsilon=0.04,
+        distance=1,
     )
     n_regions, expected = PUBLISHED[n_trees]
     assert found.n_regions == n_regions
@@ -87,8 +93,8 @@ def test_published_counts(method: str, n_trees: int) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_figure_1(method: str) -> None:
     """Figure 1 has two sensitive regions of nine; the change of exactly 85 is not above 85."""
-    assert count(figure_1(), sensitive="f0", gap=80, method=method).count == 2
-    assert count(figure_1(), sensitive="f0", gap=85, method=method).count == 0
+    assert count(figure_1(), sensitive="f0", gap=80, method=method, distance=1).count == 2
+    assert count(figure_1(), sensitive="f0", gap=85, method=method, distance=1).count == 0
 
 
 def chain(n_features: int, n_cells: int) -> Ensemble:
@@ -113,7 +119,9 @@ def test_guarantee_holds_over_fixed_seeds(n_trees: int) -> None:
     _, expected = PUBLISHED[n_trees]
     epsilon, delta, misses = 0.4, 0.2, 0
     ensemble = load(published_model(n_trees))
-    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 2, 2, precision=3))
+    problem = Problem(
+        ensemble, Grid.of(ensemble), Query.of(ensemble, 2, 2, precision=3, distance=1)
+    )
     for seed in range(200):
         found = counter("xcount")(problem, Settings(epsilon=epsilon, delta=delta, seed=seed))
         misses += not found.low <= expected <= found.high
@@ -129,7 +137,7 @@ def test_guarantee_holds_over_fixed_seeds(n_trees: int) -> None:
 def test_guarantee_holds_where_single_subproblems_are_sampled(n_features: int) -> None:
     """One subproblem of up to 10**139 solutions: p is halved before anything is drawn."""
     ensemble = chain(n_features, 5)
-    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, 1))
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, 1, distance=1))
     expected, misses, epsilon, delta = 2 * 5**n_features, 0, 0.5, 0.3
     for seed in range(100):
         settings = Settings(epsilon=epsilon, delta=delta, seed=seed)
@@ -164,7 +172,7 @@ def test_a_memory_limit_gives_valid_bounds(method: str) -> None:
     """Diagrams that outgrow the memory end the run with an interval that holds the count."""
     ensemble = wide_ensemble()
     with pytest.warns(QueryWarning, match="of --memory"):
-        found = count(ensemble, sensitive=0, gap="0.001", method=method, memory=10**6)
+        found = count(ensemble, sensitive=0, gap="0.001", method=method, memory=10**6, distance=1)
     assert found.stop_reason is StopReason.MEMORY
     assert 0 <= found.low < found.high <= found.n_regions
     assert found.count is None
@@ -183,11 +191,11 @@ def test_what_an_earlier_count_held_is_free_again(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("method", METHODS)
 def test_a_time_limit_gives_valid_bounds(method: str) -> None:
     """A run without any time left ends with an interval that holds the count."""
-    found = count(figure_1(), sensitive="f0", gap=80, method=method, timeout=0)
+    found = count(figure_1(), sensitive="f0", gap=80, method=method, timeout=0, distance=1)
     # The monolithic diagram of two trees is made before the clock is looked at.
     assert found.stop_reason in {StopReason.TIMEOUT, StopReason.COMPLETE}
     assert found.low <= 2 <= found.high
-    slow = count(wide_ensemble(), sensitive=0, gap="0.001", method=method, timeout=0)
+    slow = count(wide_ensemble(), sensitive=0, gap="0.001", method=method, timeout=0, distance=1)
     assert slow.stop_reason is StopReason.TIMEOUT
 
 
@@ -204,7 +212,9 @@ def wide_ensemble() -> Ensemble:
 
 def test_profile_holds_the_pairs() -> None:
     """A profile lists every pair of masks with its number of solutions, and the masks' bounds."""
-    found = count(figure_1(), sensitive="f0", gap=80, method="xcount-exact-union", profile=True)
+    found = count(
+        figure_1(), sensitive="f0", gap=80, method="xcount-exact-union", profile=True, distance=1
+    )
     assert found.profile is not None
     assert [pair.low for pair in found.profile.pairs] == [1, 0]
     assert [mask.low for mask in found.profile.masks] == [1, 1, 0]
@@ -214,7 +224,7 @@ def test_profile_holds_the_pairs() -> None:
 def test_progress_is_reported() -> None:
     """A listener sees the bounds close in on the count."""
     seen: list[Any] = []
-    count(figure_1(), sensitive="f0", gap=80, method="xcount", on_progress=seen.append)
+    count(figure_1(), sensitive="f0", gap=80, method="xcount", on_progress=seen.append, distance=1)
     assert [progress.fraction for progress in seen] == sorted({p.fraction for p in seen})
     assert seen[-1].fraction == 1.0
     assert seen[-1].low == seen[-1].high == 2
@@ -224,7 +234,7 @@ def test_too_many_masks_are_refused() -> None:
     """A product of sensitive features with millions of masks is refused before anything is made."""
     stumps = [(f, float(t), 1.0, 0.0) for f in range(3) for t in range(120)]
     with pytest.raises(BudgetError, match="masks"):
-        count(ensemble_of(*stumps), sensitive=[0, 1, 2], gap=1, method="xcount")
+        count(ensemble_of(*stumps), sensitive=[0, 1, 2], gap=1, method="xcount", distance=1)
 
 
 def test_problem_can_be_counted_twice() -> None:
@@ -232,6 +242,6 @@ def test_problem_can_be_counted_twice() -> None:
     from xcount.answers.count import solve
 
     ensemble = figure_1()
-    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", 80))
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", 80, distance=1))
     assert solve(problem, Settings(), "xcount").count == 2
     assert solve(problem, Settings(), "add-baseline").count == 2

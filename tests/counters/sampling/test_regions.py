@@ -277,7 +277,7 @@ def test_more_masks_than_a_row_holds_are_sampled_region_by_region(
 ) -> None:
     """The answer of the two ways of sampling is the same but for chance."""
     ensemble: Ensemble = random_ensemble(7)
-    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", 0))
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", 0, distance=1))
     settings, everything = Settings(epsilon=0.05), Rest.everything(problem)
     by_row = CountEstimate(problem, settings, everything).run("sample", {})
     monkeypatch.setattr(decisions, "MAX_ROW", 0)  # which choices without settings use

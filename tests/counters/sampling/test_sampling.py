@@ -102,7 +102,7 @@ def test_a_timeout_leaves_a_valid_interval_that_starts_at_zero() -> None:
 def plainly_sampled(**how: Any) -> Tally:
     """Return the tally of samples from the whole space, however long it takes."""
     ensemble = random_ensemble(7)
-    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", 0))
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", 0, distance=1))
     plain = Thresholds(plain_seconds=math.inf)
     return count_by_sampling(problem, Settings(thresholds=plain, **how))
 

@@ -93,7 +93,9 @@ def test_a_count_with_missing_cells_agrees_with_the_library(nan_mode: str) -> No
     for cell, other in permutations(range(grid.cell_counts[0]), 2):
         if grid.axes[0].distance(cell, other) == 1:
             sensitive[cell] |= np.abs(values[cell] - values[other]) > 0.6
-    result = xcount.count(model, sensitive="f0", gap="0.6", method="brute", missing="cell")
+    result = xcount.count(
+        model, sensitive="f0", gap="0.6", distance=1, method="brute", missing="cell"
+    )
     assert 0 < known(result.count) < grid.n_regions
     assert result.count == int(sensitive.sum())
 
