@@ -33,9 +33,11 @@ from benchmarks.harness.datasets import BY_KEY, PLAIN, load_dataset
 from benchmarks.harness.models import Training, models_of
 from benchmarks.harness.tables import markdown
 from xcount import Ensemble, Grid, count, load
+from xcount.answers.options import fitted
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Bounds, StopReason
 from xcount.measures.exact_shares import UNITS
+from xcount.measures.measured import REGIONS
 from xcount.measures.mixture import Mixture
 from xcount.measures.products import weighed_parts
 from xcount.measures.shares import measure_of, weighing_of
@@ -138,7 +140,8 @@ class Weights:
         self.model = model
         self.grid = Grid.of(model, domain=Domain.of(rule=() if rule is None else rule))
         names = ("volume", "marginals", "population")
-        self.weighing = weighing_of(model, self.grid, Settings(), names, rows, None, None)
+        weighing = weighing_of(model, REGIONS, names, rows, None, None)
+        self.weighing = fitted(weighing, self.grid, Settings())
 
     def ask(self, asked: Asked, method: str, limit: float) -> dict[str, Any]:
         """Ask once; return what it cost and what came out."""

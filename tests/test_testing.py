@@ -56,7 +56,7 @@ def test_people_who_are_judged_are_the_example() -> None:
     """A row of the data that is sensitive, and its number."""
     rows = {"f0": [9.0, 3.5], "f1": [9.0, 1.0]}
     lines = failure(figure_1(), sensitive="f0", gap=80, max_share=0, judge="rows", data=rows)
-    assert lines[0] == "FAIL: the share is 50.0 % of the rows, allowed 0 %"
+    assert lines[0] == "FAIL: the share is 50.0 % of 2 rows, allowed 0 %"
     assert lines[1].startswith("For how many rows does the margin move by more than 80")
     assert lines[-2].startswith("  for example row 1 of the data (from 0), f0 3.5 -> ")
 

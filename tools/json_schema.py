@@ -102,6 +102,27 @@ MEASURED = {
             "description": "`population`: present only if it was fitted to a table other than the "
             "one given.",
         },
+        "outside": {
+            "type": "integer",
+            "description": "`rows`: how many of them the domain leaves out: not asked about.",
+            "minimum": 0,
+        },
+        "left_out": {
+            "type": "integer",
+            "description": "`rows`: how many of the others have no place: not sensitive in `low`, "
+            "sensitive in `high`; `share` is that of the rows with a place.",
+            "minimum": 0,
+        },
+        "left_out_reasons": {
+            "type": "object",
+            "description": "`rows`: why they have no place: how many rows by reason.",
+            "additionalProperties": {"type": "integer", "minimum": 1},
+        },
+        "left_out_rows": {
+            "type": "array",
+            "description": "`rows`: their numbers, from 0.",
+            "items": {"type": "integer", "minimum": 0},
+        },
         "n_sensitive": {
             "type": "integer",
             "description": "`rows`: how many of them are sensitive.",
@@ -110,11 +131,6 @@ MEASURED = {
         "sensitive_rows": {
             "type": "array",
             "description": "`rows`: numbers of the sensitive rows, from 0.",
-            "items": {"type": "integer", "minimum": 0},
-        },
-        "rows_in_no_cell": {
-            "type": "array",
-            "description": "`rows`: numbers of the rows that lie in no region and are left out.",
             "items": {"type": "integer", "minimum": 0},
         },
     },

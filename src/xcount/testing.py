@@ -95,8 +95,9 @@ def _ending(result: CountResult) -> str:
     """Return why the count stopped and, if it was undecided, what may help."""
     from xcount.answers.result import Verdict
     from xcount.counters.tally import StopReason
+    from xcount.report.words.shares import why_rows_undecided
 
-    if result.verdict is not Verdict.UNDECIDED:
+    if result.verdict is not Verdict.UNDECIDED or why_rows_undecided(result) is not None:
         return str(result.stop_reason)
     if result.stop_reason is StopReason.TIMEOUT:
         return "stopped by the time limit: a longer timeout may decide it"

@@ -75,12 +75,15 @@ def test_measures_agree_with_enumeration(seed: int) -> None:
     assert found["marginals"].share == pytest.approx(marginals, abs=1e-12)
     assert found["volume"].exact
     assert found["marginals"].exact
-    outside = [i for i, row in enumerate(cells.tolist()) if min(row) < 0]
+    unplaced = [i for i, row in enumerate(cells.tolist()) if min(row) < 0]
     sensitive = [i for i, row in enumerate(cells.tolist()) if regions.get(tuple(row), False)]
     details = found["rows"].details
     assert details["sensitive_rows"] == sensitive
-    assert details["rows_in_no_cell"] == outside
-    assert found["rows"].share == len(sensitive) / max(1, N_ROWS - len(outside))
+    assert details["left_out_rows"] == unplaced
+    assert (details["outside"], details["left_out"]) == (0, len(unplaced))
+    assert found["rows"].share == len(sensitive) / max(1, N_ROWS - len(unplaced))
+    assert found["rows"].low == len(sensitive) / N_ROWS
+    assert found["rows"].high == (len(sensitive) + len(unplaced)) / N_ROWS
 
 
 @pytest.mark.slow

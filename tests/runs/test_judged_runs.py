@@ -65,7 +65,7 @@ def test_measures_are_columns_of_csv_and_markdown() -> None:
     assert [line[f"rows_{end}"] for end in ("share", "low", "high")] == ["1.0"] * 3
     text = markdown_report(result)
     assert "| By rows | How sure | Share of regions | How sure | Verdict |" in text
-    assert "| 100 % | exact | 100 % | exact | FAIL |" in text
+    assert "| 100 % (4 of 4 rows) | exact | 100 % | exact | FAIL |" in text
     assert "Limits apply to the share of the rows, not to the share of the regions." in text
 
 

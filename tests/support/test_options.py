@@ -105,7 +105,7 @@ def test_messages_name_options_in_both_interfaces() -> None:
 @pytest.mark.parametrize(
     ("question", "message"),
     [
-        ({"gap": 80, "missing": "maybe"}, "missing must be 'none' or 'cell'"),
+        ({"gap": 80, "missing": "maybe"}, "missing must be 'auto'"),
         ({"gap": 80, "jobs": "2"}, "the number of jobs must be a whole number"),
         ({"gap": 80, "timeout": "soon"}, "'soon' is not a duration such as 60s"),
         ({"gap": 80, "sensitive": None}, "no sensitive feature given"),

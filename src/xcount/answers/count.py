@@ -16,6 +16,8 @@ from xcount.answers.options import (
     MeasureOptions,
     QuestionOptions,
     TrustOption,
+    fitted,
+    missing_in,
 )
 from xcount.answers.result import CountResult, ModelInfo, Verdict, verdict_of
 from xcount.counters import counter
@@ -124,10 +126,13 @@ def count(model: Any, options: CountOptions) -> CountResult:
     ensemble = regions.pulled_back(load(model, trust_pickle=options.trust_pickle))
     settings.check_memory()
     query = options.query(ensemble)
-    cells = options.grid or Grid.of(ensemble, missing=options.missing, domain=regions)
+    weighing = options.weighing(ensemble)
+    cells = options.grid or Grid.of(
+        ensemble, missing=options.missing, missing_in=missing_in(weighing), domain=regions
+    )
     problem = Problem(ensemble, cells, query)
     settings.check_time()
-    weighing = options.weighing(ensemble, problem.grid, settings)
+    weighing = fitted(weighing, problem.grid, settings)
     request = explanation_request(ensemble, (query.change,), options.explain, options.favourable)
     if options.cluster is not None:
         from xcount.cluster.client import Cluster
@@ -197,7 +202,17 @@ def explained(
             found = with_people(found, problem, settings, weighing, known, request.favourable)
     except KeyboardInterrupt:
         return result
-    return replace(result, explanation=found)
+    return replace(result, explanation=replace(found, notes=(*found.notes, *_left_out(result))))
+
+
+def _left_out(result: CountResult) -> list[str]:
+    """Say that an explanation is not about rows without a place."""
+    rows = result.measures.get("rows")
+    if rows is None or not rows.interval.left_out:
+        return []
+    reasons = rows.details["left_out_reasons"].items()
+    listed = "; ".join(f"{reason} ({number:,})" for reason, number in reasons)
+    return [f"rows that have no place are not in the explanation: {listed}"]
 
 
 def _certain_shares(result: CountResult) -> dict[str, tuple[float, float]]:
@@ -206,7 +221,7 @@ def _certain_shares(result: CountResult) -> dict[str, tuple[float, float]]:
     if result.confidence == 1.0:
         found["regions"] = (result.share_low, result.share_high)
     for name, measured in result.measures.items():
-        if measured.confidence == 1.0:
+        if measured.confidence == 1.0 and not measured.interval.left_out:
             found[name] = (measured.low, measured.high)
     return found
 

@@ -13,11 +13,13 @@ from typing import Annotated, Any
 import numpy as np
 
 from xcount.answers.count import model_info
+from xcount.answers.options import missing_in
 from xcount.answers.result import AboutModel, AskedDomain, ModelTask
 from xcount.answers.template import proposed_groups
 from xcount.counters.settings import Settings
 from xcount.errors import UnsupportedModelError
 from xcount.measures.population import Population, Portrait
+from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.loaders import load
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
@@ -129,7 +131,7 @@ class Inspection(DisplayMixin):
 def inspect(
     model: Any,
     *,
-    missing: Missing = "none",
+    missing: Missing = "auto",
     domain: DomainLike = None,
     one_hot: OneHot = (),
     where: Words = (),
@@ -142,7 +144,7 @@ def inspect(
 
     Args:
         model: a model file, a live model, or an ensemble.
-        missing: ``"cell"`` if missing values are a cell of their own.
+        missing: where missing values have a cell of their own, as in :func:`xcount.count`.
         domain: which regions exist, as in :func:`xcount.count`.
         one_hot: columns of which exactly one is 1.
         where: conditions that every region satisfies.
@@ -160,7 +162,10 @@ def inspect(
     """
     regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
-    grid = Grid.of(ensemble, missing=missing, domain=regions)
+    weighing = None
+    if population is not None or data is not None:
+        weighing = Weighing.of(ensemble, "population", data, population=population)
+    grid = Grid.of(ensemble, missing=missing, missing_in=missing_in(weighing), domain=regions)
     changes = max_changes(ensemble)
     n_trees = Counter(feature for tree in ensemble.trees for feature in set(tree.feature.tolist()))
     scale = max((leaf_scale(ensemble, k) for k in range(ensemble.n_outputs)), default=0.0)
@@ -168,9 +173,7 @@ def inspect(
         _feature_info(_column(ensemble, index), axis, n_trees[index], changes.get(index, 0.0))
         for index, axis in enumerate(grid.axes)
     )
-    people = (
-        None if population is None and data is None else _people(ensemble, grid, data, population)
-    )
+    people = None if weighing is None else _people(weighing, grid)
     return Inspection(
         model=model_info(ensemble, grid),
         task=ensemble.task,
@@ -188,18 +191,11 @@ def inspect(
     )
 
 
-def _people(
-    ensemble: Ensemble,
-    grid: Grid,
-    data: Any,
-    population: Population | str | os.PathLike[str] | None,
-) -> Population:
+def _people(weighing: Weighing, grid: Grid) -> Population:
     """Return a population that suits the model: the given one, or one fitted to the data."""
     from xcount.measures.shares import with_population
-    from xcount.measures.weighting import Weighing
 
-    asked = Weighing.of(ensemble, "population", data, population=population)
-    found = with_population(asked, grid, Settings()).population
+    found = with_population(weighing, grid, Settings()).population
     assert found is not None
     found.on(grid)  # rejects a population fitted to a model with other cells
     return found

@@ -8,7 +8,7 @@ class of a function combines these groups; the fields of the last group come fir
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -136,11 +136,15 @@ class DomainOptions:
     """Which regions exist."""
 
     missing: Missing = field(
-        default="none",
+        default="auto",
         metadata=option(
-            "With 'cell', missing values have a cell of their own.",
-            '``"cell"`` if missing values have a cell of their own.',
-            choices=("none", "cell"),
+            "Where missing values have a cell of their own: for features that the data lacks "
+            "values of, as a place to start from ('auto'); for all features that can be missing, "
+            "also as a place to change to ('cell'); nowhere ('none').",
+            'where missing values have a cell of their own: ``"auto"`` for features that the data '
+            'lacks values of, as a place to start from; ``"cell"`` for all that can be missing, '
+            'also as a place to change to; ``"none"`` nowhere.',
+            choices=("auto", "cell", "none"),
         ),
     )
     one_hot: OneHot = field(
@@ -420,15 +424,29 @@ class MeasureOptions:
         given = (self.data, self.bounds, self.population)
         return measures_meant(self.measures, self.judge, *given)
 
-    def weighing(self, ensemble: Ensemble, grid: Grid, settings: Settings) -> Weighing | None:
-        """Return the weighing of a model's regions; None if they are only counted."""
+    def weighing(self, ensemble: Ensemble) -> Weighing | None:
+        """Return the weighing of a model's regions, read from the data; None if only counted."""
         names = self.measure_names()
         if not names and self.judge == REGIONS:
             return None
         from xcount.measures.shares import weighing_of
 
         given = (self.data, self.bounds, self.population)
-        return weighing_of(ensemble, grid, settings, names, *given)
+        return weighing_of(ensemble, self.judge, names, *given)
+
+
+def missing_in(weighing: Weighing | None) -> Collection[str]:
+    """Return the names of the features that the data of a weighing lacks values of."""
+    return () if weighing is None else weighing.missing_in
+
+
+def fitted(weighing: Weighing | None, grid: Grid, settings: Settings) -> Weighing | None:
+    """Return a weighing with its population; if needed, fit one to the data now."""
+    if weighing is None:
+        return None
+    from xcount.measures.shares import with_population
+
+    return with_population(weighing, grid, settings)
 
 
 EXPLAIN_HELP = (

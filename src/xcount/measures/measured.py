@@ -17,6 +17,8 @@ from xcount.support.interval import Interval
 
 REGIONS = "regions"
 """The measure under which all regions weigh the same: the count itself."""
+COUNTED_ROWS = ("n_sensitive", "n_rows", "outside", "left_out")
+"""The numbers of rows that their share is made of (:func:`counted_rows`)."""
 _OWN_FIELDS = ("share", "low", "high", "exact", "confidence", "stop_reason")
 
 
@@ -113,17 +115,24 @@ class Measured(DisplayMixin):
         details = {key: value for key, value in data.items() if key not in _OWN_FIELDS}
         interval = Interval(data["share"], data["low"], data["high"], data["confidence"])
         if "n_sensitive" in details:
-            n_left_out = len(details["rows_in_no_cell"])
-            interval = counted_rows(details["n_sensitive"], details["n_rows"], n_left_out)
+            interval = counted_rows(*(details[key] for key in COUNTED_ROWS))
         return cls(name, interval, StopReason(data["stop_reason"]), details)
 
 
-def counted_rows(n_sensitive: int, n_rows: int, n_left_out: int) -> Interval:
-    """Return the share of sensitive rows among those that lie in some region.
+def counted_rows(n_sensitive: int, n_rows: int, outside: int, left_out: int) -> Interval:
+    """Return the share of sensitive rows among those inside the domain.
+
+    A row that is left out because it has no place may be sensitive or not: none of them is in the
+    low bound, all are in the high bound. The estimate is the share among the others.
 
     Example:
-        >>> counted_rows(2, 10, 1).value
-        Fraction(2, 9)
+        >>> share = counted_rows(2, 11, 1, 2)
+        >>> share.low, share.value, share.high
+        (Fraction(1, 5), Fraction(1, 4), Fraction(2, 5))
     """
-    n_placed = n_rows - n_left_out
-    return Interval.exactly(Fraction(n_sensitive, n_placed) if n_placed else 0, n_left_out)
+    n_asked = n_rows - outside
+    n_placed = n_asked - left_out
+    if not n_placed:
+        return Interval(None, 0, 1, 1.0, left_out)
+    low, high = Fraction(n_sensitive, n_asked), Fraction(n_sensitive + left_out, n_asked)
+    return Interval(Fraction(n_sensitive, n_placed), low, high, 1.0, left_out)

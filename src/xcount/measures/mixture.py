@@ -56,9 +56,11 @@ class Mixture(Measure):
     @classmethod
     def marginals(cls, grid: Grid, weighing: Weighing) -> Mixture:
         """Return the product of the marginals of the data."""
-        assert weighing.rows is not None
-        product = ProductComponent(1.0, marginal_weights(grid, weighing.rows))
-        details = {"n_rows": len(weighing.rows), "source": weighing.source}
+        rows = weighing.readable
+        assert rows is not None
+        product = ProductComponent(1.0, marginal_weights(grid, rows))
+        n_left_out = sum(map(len, weighing.unreadable.values()))
+        details = {"n_rows": len(rows) + n_left_out, "source": weighing.source}
         return cls(name="marginals", grid=grid, components=(product,), details=details)
 
     @classmethod

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from xcount.errors import QueryError
 from xcount.measures.measure import Box, Measure, inside
 from xcount.measures.weighting import Weighing
-from xcount.question.domain import EVERYTHING
 from xcount.question.grid import Grid
 
 
@@ -25,13 +24,15 @@ class Rows(Measure):
         regions: of these rows.
         numbers: of these rows in the table.
         values: their inputs, a column for each feature.
-        left_out: the numbers of the other rows of the table.
+        n_outside: how many other rows the domain leaves out.
+        left_out: the numbers of the rows without a place, by the reason.
     """
 
     regions: NDArray[np.int64]
     numbers: NDArray[np.int64]
     values: NDArray[np.float64]
-    left_out: NDArray[np.int64]
+    n_outside: int
+    left_out: Mapping[str, tuple[int, ...]]
 
     @classmethod
     def of(cls, grid: Grid, weighing: Weighing) -> Rows:
@@ -40,25 +41,38 @@ class Rows(Measure):
         Raises:
             QueryError: no row lies in a region.
         """
-        assert weighing.rows is not None
-        regions = grid.cells_of(weighing.rows)
-        placed = np.flatnonzero((regions >= 0).all(axis=1))
-        placed = placed[grid.exists(regions[placed])]
+        rows = weighing.rows
+        assert rows is not None
+        regions = grid.cells_of(rows)
+        is_outside = grid.outside(rows, regions)
+        is_outside[weighing.unreadable_rows] = False
+        left_out = {**weighing.unreadable, **_without_place(grid, weighing, regions, is_outside)}
+        unplaced = [row for numbers in left_out.values() for row in numbers]
+        is_placed = ~is_outside
+        is_placed[unplaced] = False
+        placed = np.flatnonzero(is_placed)
         if not len(placed):
-            domain = "" if grid.domain == EVERYTHING else "lies outside the domain, or "
-            raise QueryError(
-                f"no row of {weighing.source} lies in a region: each {domain}has a missing value "
-                "or an unknown category; --missing cell has cells for missing values"
-            )
+            raise QueryError(_nothing_placed(weighing.source, int(is_outside.sum()), left_out))
         return cls(
             name="rows",
             grid=grid,
             details={"source": weighing.source},
             regions=regions[placed],
             numbers=placed,
-            values=weighing.rows[placed],
-            left_out=np.setdiff1d(np.arange(len(regions)), placed),
+            values=rows[placed],
+            n_outside=int(is_outside.sum()),
+            left_out=left_out,
         )
+
+    @property
+    def n_left_out(self) -> int:
+        """The number of rows without a place."""
+        return sum(map(len, self.left_out.values()))
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of the table."""
+        return len(self.numbers) + self.n_outside + self.n_left_out
 
     @property
     def fingerprint(self) -> str:
@@ -89,3 +103,33 @@ class Rows(Measure):
     def extended(self, grid: Grid, cells: Sequence[NDArray[np.float64]]) -> Self:
         more = np.tile([int(own.argmax()) for own in cells], (len(self.regions), 1))
         return replace(self, grid=grid, regions=np.concatenate([self.regions, more], axis=1))
+
+
+def _without_place(
+    grid: Grid,
+    weighing: Weighing,
+    regions: NDArray[np.int64],
+    is_outside: NDArray[np.bool_],
+) -> dict[str, tuple[int, ...]]:
+    """Return the readable rows inside the domain that have a value in no cell, by the reason."""
+    assert weighing.rows is not None
+    is_unplaced = (regions < 0).any(axis=1) & ~is_outside
+    is_unplaced[weighing.unreadable_rows] = False
+    found: dict[str, list[int]] = {}
+    for row in np.flatnonzero(is_unplaced).tolist():
+        feature = int(np.argmin(regions[row]))
+        is_missing = bool(np.isnan(weighing.rows[row, feature]))
+        what = "missing" if is_missing else "an unknown category"
+        found.setdefault(f"{grid.axes[feature].feature.name} is {what}", []).append(row)
+    return {reason: tuple(rows) for reason, rows in found.items()}
+
+
+def _nothing_placed(source: str, n_outside: int, left_out: Mapping[str, Sequence[int]]) -> str:
+    """Return why no row lies in a region."""
+    reasons = [f"{reason} ({len(rows):,})" for reason, rows in left_out.items()]
+    if n_outside:
+        reasons.insert(0, f"outside the domain ({n_outside:,})")
+    return (
+        f"no row of {source} lies in a region: {'; '.join(reasons)}; --missing auto places missing "
+        "values as the model routes them, if it takes any"
+    )

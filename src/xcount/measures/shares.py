@@ -110,22 +110,23 @@ def _measured(
     assert isinstance(measure, Rows)
     decided = RegionDecider(problem).decide_regions(measure.regions, settings.search_seconds())
     sensitive = measure.numbers[decided]
-    n_rows, n_left_out = len(measure.numbers) + len(measure.left_out), len(measure.left_out)
     details = {
-        "n_rows": n_rows,
+        "n_rows": measure.n_rows,
+        "outside": measure.n_outside,
+        "left_out": measure.n_left_out,
+        "left_out_reasons": {reason: len(rows) for reason, rows in measure.left_out.items()},
+        "left_out_rows": sorted(row for rows in measure.left_out.values() for row in rows),
         "n_sensitive": len(sensitive),
         "sensitive_rows": sensitive.tolist(),
-        "rows_in_no_cell": measure.left_out.tolist(),
         **measure.details,
     }
-    share = counted_rows(len(sensitive), n_rows, n_left_out)
+    share = counted_rows(len(sensitive), measure.n_rows, measure.n_outside, measure.n_left_out)
     return Measured(measure.name, share, details=details)
 
 
 def weighing_of(
     ensemble: Ensemble,
-    grid: Grid,
-    settings: Settings,
+    judge: str,
     measures: str | Iterable[str],
     data: Any,
     bounds: Mapping[str, Interval] | str | None,
@@ -133,24 +134,28 @@ def weighing_of(
 ) -> Weighing | None:
     """Return the data of the requested and judged measures; None if there are none.
 
-    See :meth:`Weighing.of` for the arguments.
+    A population to fit is still to be fitted (:func:`with_population`). See :meth:`Weighing.of` for
+    the other arguments.
     """
     listed = [measures] if isinstance(measures, str) else list(measures)
-    if settings.judge not in (*listed, REGIONS):
-        listed.append(settings.judge)
+    if judge not in (*listed, REGIONS):
+        listed.append(judge)
     if not listed:
         return None
     weighing = Weighing.of(ensemble, listed, data, bounds, population)
     if "population" in weighing.names and (note := weighing.population_note) is not None:
         warnings.warn(note, QueryWarning, stacklevel=4)
-    return with_population(weighing, grid, settings)
+    if weighing.n_weighed and (note := weighing.unreadable_note) is not None:
+        warnings.warn(note, QueryWarning, stacklevel=4)
+    return weighing
 
 
 def with_population(weighing: Weighing, grid: Grid, settings: Settings) -> Weighing:
     """Return a weighing with its population; if needed, fit one now, in half of the time."""
     if "population" not in weighing.names or weighing.population is not None:
         return weighing
-    assert weighing.rows is not None
+    rows = weighing.readable
+    assert rows is not None
     limited = settings.within(0.5)
 
     def show(fraction: float, what: str) -> None:
@@ -158,7 +163,7 @@ def with_population(weighing: Weighing, grid: Grid, settings: Settings) -> Weigh
 
     population = fit_population(
         grid,
-        weighing.rows,
+        rows,
         source=weighing.source,
         sha256=weighing.sha256,
         seed=settings.seed,

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,8 @@ class Weighing:
         population: a population fitted earlier; None to fit one to the rows.
         population_file: where to save a newly fitted population.
         sha256: hash of the file that the rows come from; None without one.
+        unreadable: rows that have no meaning to the model, by the reason.
+        missing_in: the names of the features that rows, or people of the population, lack.
     """
 
     names: tuple[str, ...]
@@ -49,6 +51,8 @@ class Weighing:
     population: Population | None = None
     population_file: str | None = None
     sha256: str | None = None
+    unreadable: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    missing_in: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -84,8 +88,8 @@ class Weighing:
             if name in names and not is_given:
                 other = ", or --population FILE" if name == "population" else ""
                 raise QueryError(f"the measure {name!r} needs data; give --data FILE{other}")
-        table = None if data is None else read_table(data, ensemble)
-        return cls(
+        table = None if data is None else read_table(data, ensemble, leave_out=True)
+        found = cls(
             tuple(name for name in names if name != "regions"),
             None if table is None else table.rows,
             "" if table is None else table.source,
@@ -93,7 +97,34 @@ class Weighing:
             fitted,
             kept if fitted is None else None,
             None if table is None else table.sha256,
+            {} if table is None else table.left_out,
         )
+        lacking = () if fitted is None else (c.name for c in fitted.columns if c.has_missing)
+        missing_in = frozenset(lacking) | (table.missing_in(ensemble) if table else frozenset())
+        return replace(found, missing_in=missing_in)
+
+    @property
+    def unreadable_rows(self) -> list[int]:
+        """The numbers of the rows that have no meaning to the model."""
+        return [row for rows in self.unreadable.values() for row in rows]
+
+    @property
+    def unreadable_note(self) -> str | None:
+        """A warning if rows without a meaning to the model are left out of weights; else None."""
+        if self.rows is None or not self.unreadable:
+            return None
+        reasons = "; ".join(f"{reason} ({len(rows):,})" for reason, rows in self.unreadable.items())
+        return (
+            f"{len(self.unreadable_rows):,} of {len(self.rows):,} rows of {self.source} are left "
+            f"out of marginals, volume and population: {reasons}"
+        )
+
+    @property
+    def readable(self) -> NDArray[np.float64] | None:
+        """The other rows; None without data."""
+        if self.rows is None or not self.unreadable:
+            return self.rows
+        return np.delete(self.rows, self.unreadable_rows, axis=0)
 
     @property
     def population_note(self) -> str | None:
@@ -134,6 +165,7 @@ class Weighing:
             digest.update(json.dumps(self.population.to_dict()).encode())
         if self.rows is not None:
             digest.update(np.ascontiguousarray(self.rows).tobytes())
+            digest.update(json.dumps(dict(self.unreadable)).encode())
         return digest.hexdigest()
 
 
@@ -166,9 +198,10 @@ def _bounds_of(axis: Axis, index: int, weighing: Weighing) -> Interval:
     if given is not None:
         return given
     name = axis.feature.name
-    if weighing.rows is None:
+    rows = weighing.readable
+    if rows is None:
         raise QueryError(f"the volume needs bounds of {name!r}; give --bounds or --data")
-    values = weighing.rows[:, index]
+    values = rows[:, index]
     values = values[np.isfinite(values)]
     if not len(values):
         raise QueryError(f"the data has no number for {name!r}; give its bounds")

@@ -50,9 +50,11 @@ class Feature:
     A categorical feature lists the category codes an input can hold; ``labels`` names them.
     ``like_missing`` are numbers that the library cannot tell from a missing value, because it uses
     the end of its number range for that; they count as missing.
+    ``missing_as`` is the number that the library takes for a missing value, if it does so at every
+    test; a missing value has no cell of its own then.
     ``other`` is the code of every value (without labels: every code) that has none of its own,
     where the model takes such values; ``missing_labels`` are texts that it cannot tell from a
-    missing value.
+    missing value. With ``unknown_is_missing`` it cannot tell any unknown category from one.
     ``other_labels`` are names of such values that the file has, but not for which feature.
     ``hashes`` are what CatBoost knows categories by, in the order of the codes; ``other`` is last.
     """
@@ -62,6 +64,8 @@ class Feature:
     labels: tuple[str, ...] | None = None
     can_be_missing: bool = False
     like_missing: tuple[float, ...] = ()
+    missing_as: float | None = None
+    unknown_is_missing: bool = False
     other: int | None = None
     missing_labels: tuple[str, ...] = ()
     hashes: tuple[int, ...] | None = None
@@ -70,6 +74,11 @@ class Feature:
     @property
     def is_categorical(self) -> bool:
         return self.categories is not None
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether the library predicts for a missing value."""
+        return self.can_be_missing or self.missing_as is not None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

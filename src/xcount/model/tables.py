@@ -4,7 +4,9 @@ A table is a CSV or Parquet file, a pandas, polars or pyarrow table, a mapping o
 numpy array. Columns are matched by name; a table without names (an array, a CSV file whose first
 line is numbers, unless these are the model's names) is matched by position. Columns that the model
 does not know are left out and listed. Text of a categorical feature is mapped through the labels
-that the model stores; a text that is none of them is its category of all others, if it has one.
+that the model stores; a text that is none of them is its category of all others, or missing, if the
+model takes it for that. Values that have no meaning to the model are an error, or leave out their
+rows.
 
 CSV needs nothing but Python; gzip is read, too. Both are read within the limits of model files.
 Parquet needs pyarrow.
@@ -20,7 +22,7 @@ import math
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -30,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.errors import MissingExtraError, ModelFormatError, TableError
-from xcount.model.ensemble import Ensemble, Feature, row_from_0
+from xcount.model.ensemble import Encoding, Ensemble, Feature, row_from_0
 from xcount.model.loaders import files, kinds
 from xcount.model.loaders.catboost_hash import category_hash
 from xcount.support.nearest import nearest
@@ -52,18 +54,31 @@ class Table:
         source: where the table comes from, for messages and reports.
         other_columns: columns that the model does not know.
         sha256: hash of the file's bytes; None without a file.
+        left_out: rows without meaning to the model, by the reason; NaN stands for their values.
     """
 
     rows: NDArray[np.float64]
     source: str
     other_columns: tuple[str, ...] = ()
     sha256: str | None = None
+    left_out: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     row_name: Callable[[int], str] = row_from_0
     """How messages name a row."""
 
     @property
     def n_rows(self) -> int:
         return len(self.rows)
+
+    @property
+    def left_out_rows(self) -> list[int]:
+        """The numbers of the rows that are left out."""
+        return [row for rows in self.left_out.values() for row in rows]
+
+    def missing_in(self, ensemble: Ensemble) -> frozenset[str]:
+        """Return the names of the features that some row lacks, of those that are not left out."""
+        kept = np.delete(self.rows, self.left_out_rows, axis=0)
+        features = np.flatnonzero(np.isnan(kept).any(axis=0))
+        return frozenset(ensemble.feature_names[feature] for feature in features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +93,14 @@ class _Columns:
     sha256: str | None = None
 
 
-def read_table(data: Any, ensemble: Ensemble) -> Table:
+def read_table(data: Any, ensemble: Ensemble, *, leave_out: bool = False) -> Table:
     """Return the rows of a table as the model takes them.
 
     Args:
         data: a path, a pandas/polars/pyarrow table, a mapping of columns, or a numpy array.
         ensemble: the model.
+        leave_out: whether to leave out rows with values that their features cannot hold, unless a
+            column has no others.
 
     Raises:
         TableError: a column is missing, or holds what its feature cannot; the message names it.
@@ -94,18 +111,65 @@ def read_table(data: Any, ensemble: Ensemble) -> Table:
         [[3.0, 1.0], [4.0, 2.0]]
     """
     if ensemble.encoding is not None:  # tables have the columns that the model itself takes
-        table = read_table(data, ensemble.encoding.source)
-        rows = ensemble.encoding.features_of(table.rows, table.source, table.row_name)
-        return replace(table, rows=rows)
+        table = read_table(data, ensemble.encoding.source, leave_out=leave_out)
+        return replace(table, rows=_encoded(table, ensemble.encoding, ensemble.n_features))
     with ended_by_signals():
         columns = _columns_of(data, ensemble.feature_names)
         positions, others = _matched(columns, ensemble)
         rows = np.empty((_n_rows(columns), ensemble.n_features))
+        strange = _Strange(columns, leave_out)
         for index, feature in enumerate(ensemble.features):
-            rows[:, index] = _numbers(feature, columns.values[positions[index]], columns)
+            rows[:, index] = _numbers(feature, columns.values[positions[index]], strange)
     if not len(rows):
         raise TableError(f"{columns.source} has no rows")
-    return Table(rows, columns.source, others, columns.sha256, columns.row_name)
+    left_out = strange.by_reason()
+    return Table(rows, columns.source, others, columns.sha256, left_out, columns.row_name)
+
+
+def _encoded(table: Table, encoding: Encoding, n_features: int) -> NDArray[np.float64]:
+    """Return a table's rows by feature; NaN for rows that are left out."""
+    kept = np.delete(np.arange(table.n_rows), table.left_out_rows)
+    rows = np.full((table.n_rows, n_features), np.nan)
+    rows[kept] = encoding.features_of(
+        table.rows[kept], table.source, lambda index: table.row_name(int(kept[index]))
+    )
+    return rows
+
+
+class _Strange:
+    """The values of a table that have no meaning to the model: an error, or rows left out."""
+
+    def __init__(self, columns: _Columns, leave_out: bool) -> None:
+        self._columns, self._leave_out = columns, leave_out
+        self._reason_of: dict[int, str] = {}
+
+    def note(self, feature: Feature, found: Mapping[int, Any], n_values: int, what: str) -> None:
+        """Raise, or leave out the rows; only raise if no row of the column has a meaning.
+
+        Args:
+            feature: of the column.
+            found: row -> value.
+            n_values: how many values the column has.
+            what: what is wrong, after the value itself.
+        """
+        if not found:
+            return
+        index, value = next(iter(found.items()))
+        if not self._leave_out or len(found) == n_values:
+            raise TableError(
+                f"{self._columns.source}, column {feature.name!r}, "
+                f"{self._columns.row_name(index)}: {value!r} is {what}"
+            )
+        reason = "an unknown category" if feature.is_categorical else "no number"
+        for row in found:
+            self._reason_of.setdefault(row, f"{feature.name} is {reason}")
+
+    def by_reason(self) -> dict[str, tuple[int, ...]]:
+        """Return the rows left out, by the first reason of each."""
+        found: dict[str, list[int]] = {}
+        for row, reason in sorted(self._reason_of.items()):
+            found.setdefault(reason, []).append(row)
+        return {reason: tuple(rows) for reason, rows in found.items()}
 
 
 def _columns_of(data: Any, feature_names: Sequence[str]) -> _Columns:
@@ -300,33 +364,33 @@ def _some(names: Sequence[str]) -> str:
     return f"column {listed}" if len(names) == 1 else f"columns {listed}{more}"
 
 
-def _numbers(feature: Feature, column: Any, columns: _Columns) -> NDArray[np.float64]:
+def _numbers(feature: Feature, column: Any, strange: _Strange) -> NDArray[np.float64]:
     """Return a column as numbers; of a categorical feature, as category codes."""
     values = _plain(feature, column)
     if feature.is_categorical:
-        return _codes(feature, values, columns)
+        return _codes(feature, values, strange)
     if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
         return values.astype(np.float64)
     try:
         # Not by numpy's own reading of text, which loses an interrupt that comes in its middle.
         return np.fromiter(map(float, values), np.float64, len(values))
     except (ValueError, TypeError, OverflowError):
-        return _numbers_one_by_one(feature, values, columns)
+        return _numbers_one_by_one(feature, values, strange)
 
 
 def _numbers_one_by_one(
-    feature: Feature, values: Sequence[Any] | NDArray[Any], columns: _Columns
+    feature: Feature, values: Sequence[Any] | NDArray[Any], strange: _Strange
 ) -> NDArray[np.float64]:
-    numbers = np.empty(len(values))
+    numbers, found = np.full(len(values), np.nan), dict[int, Any]()
     for index, value in enumerate(values):
         number = _number(value)
         if number is None:
-            row = columns.row_name(index)
-            raise TableError(
-                f"{columns.source}, column {feature.name!r}, {row}: {value!r} is "
-                f"{_kind(value)}, the model takes numbers; encode it as for the training"
-            )
-        numbers[index] = number
+            found[index] = value
+        else:
+            numbers[index] = number
+    kind = next((_kind(value) for value in found.values()), "")
+    what = f"{kind}, the model takes numbers; encode it as for the training"
+    strange.note(feature, found, len(values), what)
     return numbers
 
 
@@ -349,23 +413,22 @@ def _plain(feature: Feature, column: Any) -> Sequence[Any] | NDArray[Any]:
 
 
 def _codes(
-    feature: Feature, values: Sequence[Any] | NDArray[Any], columns: _Columns
+    feature: Feature, values: Sequence[Any] | NDArray[Any], strange: _Strange
 ) -> NDArray[np.float64]:
     """Map labels to category codes; numbers are codes already, unless they are labels."""
     categories = feature.categories or ()
     labels: dict[str, float] = dict.fromkeys(feature.missing_labels, math.nan)
     labels |= zip(feature.labels or (), categories, strict=False)
-    codes = np.empty(len(values))
+    codes, found = np.full(len(values), np.nan), dict[int, Any]()
     for index, value in enumerate(values):
         code = _code(value, labels, feature)
         if code is None:
-            known = list(feature.labels or ()) or [str(code) for code in categories]
-            row = columns.row_name(index)
-            raise TableError(
-                f"{columns.source}, column {feature.name!r}, {row}: {value!r} is no category "
-                f"of the model; it knows {_some(known).partition(' ')[2]}"
-            )
-        codes[index] = code
+            found[index] = value
+        else:
+            codes[index] = code
+    known = list(feature.labels or ()) or [str(code) for code in categories]
+    what = f"no category of the model; it knows {_some(known).partition(' ')[2]}"
+    strange.note(feature, found, len(values), what)
     return codes
 
 
@@ -392,10 +455,12 @@ def _code(value: Any, labels: Mapping[str, float], feature: Feature) -> float | 
     return number if is_known else _other(feature, number)
 
 
-def _other(feature: Feature, number: float | None) -> int | None:
+def _other(feature: Feature, number: float | None) -> float | None:
     """Return the code of a value that has none of its own; without labels, only codes have one."""
     is_code = number is not None and number >= 0 and number.is_integer()
-    return feature.other if is_code or feature.labels is not None else None
+    if not is_code and feature.labels is None:
+        return None
+    return math.nan if feature.unknown_is_missing else feature.other
 
 
 def _are_numbers(labels: Mapping[str, float]) -> bool:

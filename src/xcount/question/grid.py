@@ -5,8 +5,9 @@ A numeric feature with sorted thresholds ``t[0] < ... < t[m-1]`` has ``m + 1`` c
     cell i is  t[i-1] <= x < t[i]        (t[-1] = -inf and t[m] = +inf)
 
 A categorical feature's cells are the classes of categories that no split distinguishes. With
-``missing="cell"`` a feature that can be missing has one more cell, the last one. A *region* is one
-cell per feature; the model gives the same answer at all points of a region.
+``missing="cell"`` a feature that can be missing has one more cell, the last one; with
+``missing="auto"`` only a feature that the data lacks values of. A *region* is one cell per feature;
+the model gives the same answer at all points of a region.
 
 A domain (:mod:`xcount.question.domain`) leaves out cells, and parts of cells. A cell then is its
 remaining part; distances still count all guards in between.
@@ -15,10 +16,10 @@ remaining part; distances still count all guards in between.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,7 +34,7 @@ from xcount.question.values import NumberCells, ValueSet, is_next_of_shorter, ne
 from xcount.support.numerals import DIGITS, digits_apart, scientific_text
 from xcount.support.workspace import Slot, Workspace
 
-Missing = Literal["none", "cell"]
+Missing = Literal["none", "cell", "auto"]
 
 _BOXES: Slot[tuple[int, ...], list[Box]] = Slot("disjoint boxes by sensitive features")
 
@@ -59,6 +60,7 @@ class Axis:
         given_numbers: the cells of a numeric feature, if they are not those between all guards.
         dtype: the number type of inputs.
         is_restricted: whether a domain reduces the largest distance between its cells.
+        excludes_missing: whether a condition of the domain leaves missing values out.
         joined: the axes that a joint axis combines.
         missing_is_target: whether a known value may become a missing one.
         no_targets: categories that no value may become, such as those the model does not know.
@@ -71,6 +73,7 @@ class Axis:
     given_numbers: NumberCells | None = None
     dtype: str = "float64"
     is_restricted: bool = False
+    excludes_missing: bool = False
     joined: JoinedAxes | None = None
     missing_is_target: bool = True
     no_targets: frozenset[int] = frozenset()
@@ -170,6 +173,8 @@ class Axis:
     def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the cell of each value; -1 if no cell holds it (NaN, unknown category)."""
         missing = -1 if self.missing_cell is None else self.missing_cell
+        if self.feature.missing_as is not None:
+            values = np.where(np.isnan(values), self.feature.missing_as, values)
         for number in self.feature.like_missing:
             values = np.where(values == number, np.nan, values)
         if not self.feature.is_categorical:
@@ -205,7 +210,11 @@ class Axis:
             cuts -= {-math.inf, math.inf}
             cells = NumberCells.between(self.thresholds, allowed.pieces, sorted(cuts))
             axis = replace(self, given_numbers=cells)
-        axis = replace(axis, missing_cell=axis._n_values if has_missing else None)
+        axis = replace(
+            axis,
+            missing_cell=axis._n_values if has_missing else None,
+            excludes_missing=not allowed.has_missing,
+        )
         return replace(axis, is_restricted=axis.max_distance < self.max_distance)
 
     def unrestricted(self) -> Axis:
@@ -216,6 +225,12 @@ class Axis:
         thresholds = self.thresholds if self.feature.is_categorical else np.array(sorted(guards))
         axis = Axis(self.feature, thresholds, (*self.classes, *left_out), dtype=self.dtype)
         return replace(axis, missing_cell=axis.n_cells) if self.missing_cell is not None else axis
+
+    def leaves_out(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which values the domain leaves out; of those, no cell holds any."""
+        is_known = self.unrestricted().cells_of(values) >= 0
+        is_excluded = np.isnan(values) & self.excludes_missing
+        return (self.cells_of(values) < 0) & (is_known | is_excluded)
 
     def with_cells(self, cells: Sequence[int]) -> Axis:
         """Return the axis with only some of its cells."""
@@ -352,14 +367,28 @@ class Grid:
 
     @classmethod
     def of(
-        cls, *ensembles: Ensemble, missing: Missing = "none", domain: Domain = EVERYTHING
+        cls,
+        *ensembles: Ensemble,
+        missing: Missing = "none",
+        missing_in: Collection[str] = (),
+        domain: Domain = EVERYTHING,
     ) -> Grid:
         """Build the grid in which every given ensemble is constant on every region.
 
-        The domain's one-hot groups are features already (see ``Domain.pulled_back``).
+        Args:
+            ensembles: the models.
+            missing: which features have a cell for missing values: none of them, all that can be
+                missing (``"cell"``), or those of ``missing_in`` (``"auto"``): there, missing is a
+                place to start from, and not one to change to.
+            missing_in: the names of the features that the data lacks values of.
+            domain: which regions exist; its one-hot groups are features already (see
+                ``Domain.pulled_back``).
         """
-        if missing not in ("none", "cell"):
-            raise QueryError(f"missing must be 'none' or 'cell' (its own cell), not {missing!r}")
+        if missing not in get_args(Missing):
+            raise QueryError(
+                "missing must be 'auto' (a cell where the data lacks values), 'cell' (for every "
+                f"feature) or 'none', not {missing!r}"
+            )
         first = ensembles[0]
         for other in ensembles[1:]:
             if other.feature_names != first.feature_names:
@@ -371,7 +400,9 @@ class Grid:
         axes = []
         for index in range(first.n_features):
             feature = _joined([ensemble.features[index] for ensemble in ensembles])
-            axes.append(_axis(feature, guards[index], sets[index], missing, dtype))
+            is_placed = missing == "cell" or (missing == "auto" and feature.name in missing_in)
+            axis = _axis(feature, guards[index], sets[index], is_placed, dtype)
+            axes.append(replace(axis, missing_is_target=missing == "cell"))
         joined = replace(first, features=tuple(axis.feature for axis in axes))
         rules = domain.rules(joined, dtype)
         told_apart = [test for sides in rules for side in sides for test in side]
@@ -472,11 +503,31 @@ class Grid:
 
     def cells_of(self, rows: ArrayLike) -> NDArray[np.int64]:
         """Return the region of each row; -1 in a column if no cell holds the value."""
-        matrix = np.atleast_2d(np.asarray(rows, dtype=np.float64))
-        with np.errstate(over="ignore"):
-            matrix = matrix.astype(self.input_dtype).astype(np.float64)
+        matrix = self._rounded(rows)
         columns = [axis.cells_of(matrix[:, i]) for i, axis in enumerate(self.axes)]
         return np.stack(columns, axis=1) if columns else np.zeros((len(matrix), 0), dtype=np.int64)
+
+    def _rounded(self, rows: ArrayLike) -> NDArray[np.float64]:
+        """Return rows in the library's number type."""
+        matrix = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+        with np.errstate(over="ignore"):
+            return matrix.astype(self.input_dtype).astype(np.float64)
+
+    def outside(self, rows: ArrayLike, regions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which rows the domain leaves out, by a condition or a rule.
+
+        Args:
+            rows: the rows.
+            regions: their regions, as :meth:`cells_of` returns them.
+        """
+        matrix, is_unheld = self._rounded(rows), regions < 0
+        found: NDArray[np.bool_] = np.zeros(len(matrix), dtype=np.bool_)
+        for feature in np.flatnonzero(is_unheld.any(axis=0)).tolist():
+            own = np.flatnonzero(is_unheld[:, feature])
+            found[own] |= self.axes[feature].leaves_out(matrix[own, feature])
+        whole = np.flatnonzero(~is_unheld.any(axis=1))
+        found[whole] = ~self.exists(regions[whole])
+        return found
 
     def point(self, cells: Sequence[int]) -> NDArray[np.float64]:
         """Return an input that the library itself routes into the region."""
@@ -492,10 +543,18 @@ def _joined(features: list[Feature]) -> Feature:
     first = features[0]
     if len({feature.is_categorical for feature in features}) > 1:
         raise QueryError(f"feature {first.name!r} is categorical in one model, numeric in another")
-    can_be_missing = any(feature.can_be_missing for feature in features)
+    takes_missing = all(feature.takes_missing for feature in features)
+    can_be_missing = takes_missing and any(feature.can_be_missing for feature in features)
+    missing_as = first.missing_as if takes_missing and not can_be_missing else None
     like_missing = tuple(dict.fromkeys(x for feature in features for x in feature.like_missing))
     if first.categories is None or all(f.categories == first.categories for f in features):
-        return replace(first, can_be_missing=can_be_missing, like_missing=like_missing)
+        return replace(
+            first,
+            can_be_missing=can_be_missing,
+            like_missing=like_missing,
+            missing_as=missing_as,
+            unknown_is_missing=all(feature.unknown_is_missing for feature in features),
+        )
     codes = tuple(sorted({code for f in features for code in f.categories or ()}))
     names = {
         c: label
@@ -510,9 +569,10 @@ def _axis(
     feature: Feature,
     guards: NDArray[np.float64],
     sets: list[frozenset[int]],
-    missing: Missing,
+    is_missing_placed: bool,
     dtype: str,
 ) -> Axis:
+    """Return the cells of a feature; without a place for missing values, none holds them."""
     classes: tuple[tuple[int, ...], ...] = ()
     if feature.categories is not None:
         by_signature: dict[tuple[bool, ...], list[int]] = {}
@@ -521,7 +581,9 @@ def _axis(
         classes = tuple(tuple(codes) for codes in by_signature.values()) or ((0,),)
         guards = np.empty(0)
     n_values = len(classes) if feature.is_categorical else len(guards) + 1
-    has_missing_cell = missing == "cell" and feature.can_be_missing
+    has_missing_cell = is_missing_placed and feature.can_be_missing
+    if not is_missing_placed:
+        feature = replace(feature, missing_as=None)
     return Axis(feature, guards, classes, n_values if has_missing_cell else None, dtype=dtype)
 
 

@@ -22,7 +22,7 @@ from xcount.report.words.numbers import (
     short_interval,
     table_share,
 )
-from xcount.report.words.shares import realism_words
+from xcount.report.words.shares import has_rows, realism_words, rows_words
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.runs.ranked import Ranked
@@ -42,6 +42,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
     table.caption_justify = "left"
     judged = audit.verdict is not None
     of_regions = audit.judge == REGIONS  # else they have a table of their own, side by side
+    of_rows = any(has_rows(result.measured(audit.judge)) for result in audit.results)
     table.add_column("Rank", justify="right")
     table.add_column("Sensitive to", overflow="fold")  # cut names would look alike
     table.add_column("Gap", justify="right")
@@ -50,6 +51,8 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
     table.add_column("Interval", no_wrap=True)
     if of_regions:
         table.add_column("Regions", justify="right")
+    if of_rows:
+        table.add_column("Rows", overflow="fold")
     table.add_column("Time", justify="right", min_width=7)  # folding does not hang on it
     if judged:
         table.add_column("Verdict")
@@ -65,6 +68,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
             NONE if result.judged.value is None else table_share(result.judged),
             short_interval(result.judged) or "exact",
             *([_count(result)] if of_regions else []),
+            *([_rows(result)] if of_rows else []),
             seconds_text(result.seconds),
             *([_verdict(result)] if judged else []),
         )
@@ -143,7 +147,16 @@ def _measures_table(audit: AuditResult) -> list[RenderableType]:
 def _share(result: CountResult, measure: str) -> str:
     """Return a share with its interval; a dash if nothing is known of it."""
     found = result.measured(measure)
-    return NONE if found is None or not found.is_known else share_and_interval(found.interval)
+    if found is None or not found.is_known:
+        return NONE
+    rows = f": {rows_words(found)}" if has_rows(found) else ""
+    return escaped(f"{share_and_interval(found.interval)}{rows}")
+
+
+def _rows(result: CountResult) -> str:
+    """Return the rows of the judged share."""
+    found = result.measured(result.judge)
+    return escaped(rows_words(found)) if found is not None and has_rows(found) else NONE
 
 
 def _verdict(result: CountResult) -> str:

@@ -21,7 +21,7 @@ from xcount.report.words.numbers import (
     plural,
     share_words,
 )
-from xcount.report.words.shares import OF_PEOPLE, among_whom, of_whom
+from xcount.report.words.shares import OF_PEOPLE, among_whom, of_whom, why_rows_undecided
 from xcount.runs.audit import AuditResult, Panel
 from xcount.runs.protected import is_protected
 from xcount.support.visible import visible
@@ -243,8 +243,18 @@ def _why_undecided(audit: AuditResult) -> str:
     limits = {r.max_share for r in audit.results if r.max_share is not None}
     of_what = "of all regions" if audit.judge == REGIONS else OF_MEASURE[audit.judge]
     limit = f" of {limit_percent(limits.pop())} {of_what}" if len(limits) == 1 else ""
+    undecided = [result for result in audit.results if result.verdict is Verdict.UNDECIDED]
+    by_rows = [why for result in undecided if (why := why_rows_undecided(result)) is not None]
     reasons = []
-    if any(result.verdict is Verdict.UNDECIDED for result in audit.results):
+    if len(undecided) == len(by_rows) == 1:
+        reasons.append(by_rows[0])
+    elif by_rows:
+        n_rows = undecided[0].judged.left_out
+        reasons.append(
+            f"{plural(n_rows, 'row')} could not be placed, and some shares are above the limit"
+            f"{limit} only if those are sensitive"
+        )
+    elif undecided:
         reasons.append(f"some intervals contain the limit{limit}")
     n_missing = audit.n_planned - len(audit.results)
     if n_missing > 0:

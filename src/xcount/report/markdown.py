@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xcount.answers.explanation import GroupRate, GroupRates
 from xcount.answers.result import CountResult
-from xcount.measures.measured import REGIONS
+from xcount.measures.measured import REGIONS, Measured
 from xcount.report.explanation_words import (
     brief_share,
     effect_sentence,
@@ -36,7 +36,7 @@ from xcount.report.words.numbers import (
     short_share,
     sure_words,
 )
-from xcount.report.words.shares import file_name, of_whom
+from xcount.report.words.shares import file_name, has_rows, of_whom, rows_words
 from xcount.runs.audit import AuditResult
 from xcount.support.interval import Interval
 from xcount.support.visible import visible
@@ -111,12 +111,16 @@ def _heads(audit: AuditResult) -> list[str]:
     return [head for name in whose for head in (name, "How sure")]
 
 
+def _share(measured: Measured | None) -> tuple[str, str]:
+    """Return a share and how sure it is; rows with their numbers."""
+    share = Interval.unknown_share() if measured is None else measured.interval
+    if measured is None or not has_rows(measured):
+        return estimate_words(share), sure_words(share)
+    return f"{estimate_words(share)} ({escaped(rows_words(measured))})", sure_words(share)
+
+
 def _row(result: CountResult, measures: list[str]) -> str:
-    shares = [
-        words(result.share_under(measure) or Interval.unknown_share())
-        for measure in measures
-        for words in (estimate_words, sure_words)
-    ]
+    shares = [cell for measure in measures for cell in _share(result.measured(measure))]
     cells = (
         escaped(label_of(result)),
         result.change.brief,

@@ -11,7 +11,7 @@ from xcount.counters.tally import StopReason
 from xcount.measures.measured import REGIONS
 from xcount.question.change import Change, shown_decimal
 from xcount.question.flip import Flip
-from xcount.report.lead import bound_text
+from xcount.report.lead import bound_text, share_shown
 from xcount.report.words.numbers import (
     OF_MEASURE,
     distance_text,
@@ -19,7 +19,7 @@ from xcount.report.words.numbers import (
     limit_percent,
     short_share,
 )
-from xcount.report.words.shares import realism_words
+from xcount.report.words.shares import of_measured, realism_words, why_rows_undecided
 from xcount.runs.audit import AuditResult
 from xcount.runs.compared import ModelSummary
 from xcount.support.interval import Interval
@@ -190,8 +190,12 @@ def judgement(result: CountResult) -> str:
     """Return why a result passes or not."""
     if result.max_share is None:
         return ""
-    of_what = "" if result.judge == REGIONS else f" {OF_MEASURE[result.judge]}"
-    return f"{bound_text(result)}{of_what}, allowed {limit_percent(result.max_share)}"
+    of_what = ""
+    if result.judge != REGIONS:
+        of_what = f" {of_measured(share_shown(result, result.judge))}"
+    why = why_rows_undecided(result)
+    because = "" if why is None else f": {why}"
+    return f"{bound_text(result)}{of_what}, allowed {limit_percent(result.max_share)}{because}"
 
 
 def mean_share_text(summary: ModelSummary) -> str:

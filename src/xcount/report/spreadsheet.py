@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from xcount.answers.result import CountResult
+from xcount.measures.measured import Measured
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import finite
@@ -17,6 +18,8 @@ from xcount.support.visible import visible
 
 COLUMNS = tuple(str(field.json.column) for field in columns_of(CountResult))
 _RATIO_COLUMNS = ("ratio", "ratio_low", "ratio_high", "ratio_confidence")
+_SHARE_KEYS = ("share", "low", "high")
+_ROW_KEYS = ("n_sensitive", "n_rows", "outside", "left_out", "left_out_reasons")
 _FORMULA_STARTS = ("=", "+", "-", "@")
 
 
@@ -63,14 +66,31 @@ def _measures(results: Iterable[CountResult]) -> list[str]:
 
 
 def _measure_columns(measures: Sequence[str]) -> list[str]:
-    return [f"{name}_{end}" for name in measures for end in ("share", "low", "high")]
+    return [f"{name}_{key}" for name in measures for key in keys_of(name)]
 
 
 def _measure_cells(result: CountResult, measures: Sequence[str]) -> list[str]:
     """Return the share and its interval under each measure, empty where it was not measured."""
-    found = [result.measures.get(name) for name in measures]
-    values = [(None,) * 3 if each is None else (each.share, each.low, each.high) for each in found]
-    return [cell(value) for three in values for value in three]
+    return [
+        cell(None if name not in result.measures else value_of(result.measures[name], key))
+        for name in measures
+        for key in keys_of(name)
+    ]
+
+
+def keys_of(measure: str) -> tuple[str, ...]:
+    """Return the columns of a measure: the share, its bounds, and the numbers of rows."""
+    return (*_SHARE_KEYS, *(_ROW_KEYS if measure == "rows" else ()))
+
+
+def value_of(measured: Measured, key: str) -> object:
+    """Return the value in a column of a measure; None if it is not known."""
+    if key in _SHARE_KEYS:
+        return getattr(measured, key)
+    value = measured.details.get(key)
+    if not isinstance(value, Mapping):
+        return value
+    return "; ".join(f"{reason}: {number}" for reason, number in value.items())
 
 
 def _row(result: CountResult) -> list[str]:

@@ -22,6 +22,13 @@ from xcount.report.words.numbers import (
     seconds_text,
     share_words,
 )
+from xcount.report.words.shares import (
+    has_rows,
+    realism_words,
+    rows_share,
+    rows_words,
+    why_rows_undecided,
+)
 from xcount.support.interval import Interval
 from xcount.support.numerals import scientific_text
 
@@ -108,11 +115,8 @@ def count_tables(result: CountResult) -> list[RenderableType]:
         _add_verdict(card, result)
     for name, measured in result.measures.items():
         card.add_row(f"By {name}", measured_text(measured))
-    if "population" in result.measures:
-        from xcount.report.words.shares import realism_words
-
-        if (realism := realism_words([result])) is not None:
-            card.add_row("Population", realism)
+    if (realism := realism_words([result])) is not None:
+        card.add_row("Population", realism)
     if result.judge != REGIONS:
         _add_verdict(card, result)
     card.add_row("Run", _run_text(result))
@@ -132,7 +136,9 @@ def _add_verdict(card: Card, result: CountResult) -> None:
     is_plain = result.judge == REGIONS and not result.measures
     of_what = "" if is_plain else f" {OF_MEASURE[result.judge]}"
     allowed = f"(at most {limit_percent(result.max_share)}{of_what} allowed)"
-    card.add_row("Verdict", (str(result.verdict), style_of(result.verdict)), f" {allowed}")
+    why = why_rows_undecided(result)
+    said = f" {allowed}" if why is None else f" {allowed}: {why}"
+    card.add_row("Verdict", (str(result.verdict), style_of(result.verdict)), said)
 
 
 def measured_text(measured: Measured) -> str:
@@ -143,20 +149,11 @@ def measured_text(measured: Measured) -> str:
     if share.value is None:
         why = details.get("note") or _STOPPED[measured.stop_reason]
         return interval if measured.is_known else f"unknown: {why}"
-    if "sensitive_rows" in details:
-        apart = share.left_out
-        left_out = _rows_left_out(apart) if apart else ""
-        placed = details["n_rows"] - apart
-        rows = f"{details['n_sensitive']:,} of {placed:,} rows"
-        return f"{share_words(share.value)}: {rows}{left_out}"
+    if has_rows(measured):
+        return f"{rows_share(share)}: {rows_words(measured)}"
     if share.exact:
         return f"{share_words(share.value)} (exact)"
     return f"{estimate_words(share)}, {interval}"
-
-
-def _rows_left_out(n_rows: int) -> str:
-    rows = "1 row" if n_rows == 1 else f"{n_rows:,} rows"
-    return f"; {rows} left out (outside the domain, or missing values)"
 
 
 def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[RenderableType]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from xcount.answers.count import class_label, explanation_request, model_info, versions
 from xcount.answers.explanation import ExplanationRequest
-from xcount.answers.options import EXPLAIN_HELP, MOST_WITNESSES
+from xcount.answers.options import EXPLAIN_HELP, MOST_WITNESSES, fitted, missing_in
 from xcount.answers.result import (
     JUDGE_OF_ALL,
     STATUS_OF_ALL,
@@ -318,11 +318,14 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
             "a verdict needs a gap of your choice: give --gap or --probability-gap "
             "(probability_gaps), or --flip"
         )
-    grid = Grid.of(ensemble, missing=options.missing, domain=regions)
+    weighing = options.weighing(ensemble)
+    grid = Grid.of(
+        ensemble, missing=options.missing, missing_in=missing_in(weighing), domain=regions
+    )
     limited = tuple(named_limits(ensemble, options.max_share))
     groups = choose_groups(ensemble, grid, options.sensitive, limited)
     limits = dict(zip(groups, choose_max_shares(ensemble, groups, options.max_share), strict=True))
-    weighing = options.weighing(ensemble, grid, settings)
+    weighing = fitted(weighing, grid, settings)
     request = explanation_request(ensemble, chosen.values, options.explain, options.favourable)
     n_bits = len(groups) * len(chosen.values) * grid.n_regions.bit_length()
     if n_bits > MAX_PROFILE_BITS:

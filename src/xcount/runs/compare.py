@@ -21,6 +21,7 @@ from functools import cached_property
 from typing import Annotated, Any
 
 from xcount.answers.count import explanation_request, model_info, versions
+from xcount.answers.options import fitted, missing_in
 from xcount.answers.result import (
     JUDGE_OF_ALL,
     STATUS_OF_ALL,
@@ -312,10 +313,13 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
             chosen = replace(chosen, origin="none; what counts is each model's own decision")
     else:
         check_margins(ensembles)
-    grid = Grid.of(*ensembles, missing=options.missing, domain=regions)
+    weighing = options.weighing(ensembles[0])
+    grid = Grid.of(
+        *ensembles, missing=options.missing, missing_in=missing_in(weighing), domain=regions
+    )
     groups = choose_groups(ensembles[0], grid, options.sensitive)
     request = explanation_request(ensembles[0], own[0], options.explain, options.favourable)
-    weighing = options.weighing(ensembles[0], grid, settings)
+    weighing = fitted(weighing, grid, settings)
     asked = [
         Question(query, settings, options.method, weighing, explain=request)
         for query in questions(chosen.values, groups, options.distances, options.precision)

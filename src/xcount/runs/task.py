@@ -144,10 +144,13 @@ class Task:
         """
         asked, query = self.question, self.question.query
         settings = asked.settings
-        has_missing = any(axis.missing_cell is not None for axis in self.base.grid.axes)
+        missing = [
+            (axis.missing_cell, sorted(axis.only_starts), axis.feature.missing_as)
+            for axis in self.base.grid.axes
+        ]
         parts: list[object] = [
             self.scope,
-            [query.sensitive, repr(query.change), query.distance, query.precision, has_missing],
+            [query.sensitive, repr(query.change), query.distance, query.precision, missing],
             [asked.method, settings.epsilon, settings.delta, settings.seed],
             None if asked.weighing is None else asked.weighing.fingerprint,
         ]

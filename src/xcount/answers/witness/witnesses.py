@@ -198,10 +198,12 @@ def witnesses(model: Any, options: WitnessOptions) -> Witnesses:
     ensemble = regions.pulled_back(load(model, trust_pickle=options.trust_pickle))
     settings.check_memory()
     query = options.query(ensemble)
-    problem = Problem(ensemble, Grid.of(ensemble, missing=options.missing, domain=regions), query)
+    table = None if options.near is None else read_table(options.near, ensemble)
+    lacking = () if table is None else table.missing_in(ensemble)
+    grid = Grid.of(ensemble, missing=options.missing, missing_in=lacking, domain=regions)
+    problem = Problem(ensemble, grid, query)
     maker = _Maker(RegionFinder(problem, settings))
     verifier = Verifier(problem, model, options.trust_pickle) if options.verify else None
-    table = None if options.near is None else read_table(options.near, ensemble)
     found, n_dropped = maker.asked(n, table, verifier)
     if n_dropped:
         text = left_out_text(n_dropped, n_dropped + len(found), query.precision)

@@ -68,6 +68,7 @@ def read(model: Any, names: Sequence[str], where: str) -> Ensemble:
                 if coding.labels is not None
             },
             can_be_missing=True,
+            unknown_is_missing=True,
         ),
         trees=tuple(trees),
         base=base,

@@ -7,6 +7,9 @@ LightGBM compares in float64 and goes left iff ``x <= threshold``. Three more ru
   (*zero*), or sent the default way (*NaN*).
 - In a categorical split the codes of a bitset go left; anything else, NaN too, goes right.
 
+So a missing number is 0.0 (``Feature.missing_as``) unless some test has the type *NaN*, and a
+missing or unknown category is a value of its own, whatever the type.
+
 A random forest (``boosting=rf``) predicts from the mean of its trees, and the mean is the margin
 here: what goes into the sigmoid or softmax. LightGBM's ``raw_score=True`` is their sum instead, the
 margin times the number of iterations.
@@ -329,7 +332,13 @@ def _read_features(
         if feature in labels and len(codes) != len(labels[feature]):
             del labels[feature]
     return splits.make_features(
-        where, names, categories=categories, labels=labels, can_be_missing=can_be_missing.tolist()
+        where,
+        names,
+        categories=categories,
+        labels=labels,
+        can_be_missing=[bool(can_be_missing[f]) or f in categories for f in range(n_features)],
+        missing_as=0.0,
+        unknown_is_missing=True,
     )
 
 

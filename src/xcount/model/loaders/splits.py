@@ -313,6 +313,8 @@ def make_features(
     labels: Mapping[int, Sequence[str]] | None = None,
     others: Mapping[int, int | None] | None = None,
     can_be_missing: Sequence[bool] | bool = True,
+    missing_as: float | None = None,
+    unknown_is_missing: bool = False,
 ) -> tuple[Feature, ...]:
     """Return the input columns; refuse names that occur twice.
 
@@ -323,6 +325,8 @@ def make_features(
         labels: feature -> a label per code.
         others: feature -> the code that stands for all that no split mentions, if there is one.
         can_be_missing: one flag per feature, or one for all.
+        missing_as: what a missing value is to numeric features that cannot be missing.
+        unknown_is_missing: whether an unknown category is routed like a missing value.
     """
     if len(set(names)) != len(names):
         twice = Counter(names).most_common(1)[0][0]
@@ -335,6 +339,8 @@ def make_features(
             categories=tuple(int(code) for code in codes[i]) if i in codes else None,
             labels=tuple(code_labels[i]) if i in code_labels else None,
             can_be_missing=bool(missing[i]),
+            missing_as=None if missing[i] else missing_as,
+            unknown_is_missing=unknown_is_missing and i in codes,
             other=(others or {}).get(i),
         )
         for i, name in enumerate(names)

@@ -19,6 +19,7 @@ from xcount.errors import MissingExtraError
 from xcount.measures.measured import Measured
 from xcount.measures.population import Population, Portrait
 from xcount.model.ensemble import Ensemble, Tree
+from xcount.report.spreadsheet import keys_of, value_of
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared, finite
@@ -52,7 +53,7 @@ def _(result: CountResult) -> Iterable[Row]:
     """Yield one row, with a column of the share under each measure."""
     row = {str(field.json.column): field.cell_of(result) for field in columns_of(CountResult)}
     for name, measured in result.measures.items():
-        row |= {f"{name}_{key}": getattr(measured, key) for key in ("share", "low", "high")}
+        row |= {f"{name}_{key}": value_of(measured, key) for key in keys_of(name)}
     yield row
 
 
@@ -97,9 +98,9 @@ def _(result: Ranked) -> Iterable[Row]:
 
 @rows_of.register
 def _(result: Measured) -> Iterable[Row]:
-    """Yield one row: the share and its bounds."""
-    names = ("name", "share", "low", "high", "exact", "confidence")
-    yield {name: getattr(result, name) for name in names}
+    """Yield one row: the share and its bounds, and the numbers of rows."""
+    sure = {"exact": result.exact, "confidence": result.confidence}
+    yield {"name": result.name, **{k: value_of(result, k) for k in keys_of(result.name)}, **sure}
 
 
 @rows_of.register

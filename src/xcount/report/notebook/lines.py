@@ -13,6 +13,7 @@ from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import Profile
 from xcount.measures.measured import REGIONS, Measured
 from xcount.measures.population import Population, Portrait
+from xcount.report.lead import share_shown
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.text import count_text
 from xcount.report.witness_text import summary
@@ -23,6 +24,7 @@ from xcount.report.words.numbers import (
     sure_words,
     table_share,
 )
+from xcount.report.words.shares import has_rows, of_measured, rows_words
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared
@@ -61,7 +63,8 @@ def _(result: CountResult) -> str:
         found = f"{bounds}, {estimate_words(share)}, {confidence_of(share)}"
     judged = ""
     if result.judge != REGIONS:
-        judged = f", {estimate_words(result.judged)} {OF_MEASURE[result.judge]}"
+        measured = share_shown(result, result.judge)
+        judged = f", {estimate_words(measured.interval)} {of_measured(measured)}"
     return f"{what}: {found}{judged}{_verdict(result)}"
 
 
@@ -158,12 +161,14 @@ def _(result: Compared) -> str:
         "not counted" if r is None else estimate_words(_share(r, judge)) for r in result.results
     )
     asked = f"{result.label}, {panel_label(result.distance, result.change)}"
-    return f"{asked}: {shares} {OF_MEASURE[judge]}"
+    whole = of_measured(share_shown(known[0], judge)) if known else OF_MEASURE[judge]
+    return f"{asked}: {shares} {whole}"
 
 
 @_inside.register
 def _(result: Measured) -> str:
-    return f"{result.name}: {table_share(result.interval)}, {sure_words(result.interval)}"
+    rows = f", {rows_words(result)}" if has_rows(result) else ""
+    return f"{result.name}: {table_share(result.interval)}, {sure_words(result.interval)}{rows}"
 
 
 def _share(result: CountResult, measure: str) -> Interval:

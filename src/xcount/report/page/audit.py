@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from xcount.answers.result import CountResult, Verdict
 from xcount.report.explanation_words import effect_sentence, explanation_of, of_measure
-from xcount.report.lead import bound_text, headline, paragraphs
+from xcount.report.lead import bound_text, headline, paragraphs, share_shown
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.page.features import features
 from xcount.report.page.gaps import share_against_gap
@@ -19,7 +19,7 @@ from xcount.report.page.shell import answer_card, page, toolbar, unbroken_units
 from xcount.report.page.view import View
 from xcount.report.sentences import panel_label
 from xcount.report.words.numbers import OF_MEASURE, estimate_words, limit_percent, time_text
-from xcount.report.words.shares import file_name, of_whom
+from xcount.report.words.shares import file_name, of_measured, of_whom
 from xcount.runs.audit import AuditResult
 
 MAX_FINDINGS = 8
@@ -164,7 +164,8 @@ def _judged_finding(view: View, result: CountResult) -> Markup:
         "li",
         element("strong", view.link(result.sensitive)),
         f" ({panel_label(result.distance, result.change)}): {bound_text(result)} "
-        f"{OF_MEASURE[result.judge]}, at most {limit_percent(result.max_share)} allowed",
+        f"{of_measured(share_shown(result, result.judge))}, at most "
+        f"{limit_percent(result.max_share)} allowed",
     )
 
 
@@ -173,7 +174,7 @@ def _finding(view: View, result: CountResult) -> Markup:
     return element(
         "li",
         element("strong", view.link(result.sensitive)),
-        f": {estimate_words(share.interval)} {OF_MEASURE[share.name]}",
+        f": {estimate_words(share.interval)} {of_measured(share)}",
     )
 
 

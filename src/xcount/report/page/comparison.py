@@ -50,7 +50,7 @@ from xcount.report.words.numbers import (
     table_share,
     time_text,
 )
-from xcount.report.words.shares import file_name, of_whom, realism_words
+from xcount.report.words.shares import file_name, has_rows, of_whom, realism_words, rows_words
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared, together
 from xcount.runs.protected import is_protected
@@ -377,10 +377,12 @@ def _table_row(comparison: CompareResult, each: Compared) -> Row:
 
 
 def _share_cell(result: CountResult | None, measure: str) -> Cell:
-    share = None if result is None else result.share_under(measure)
-    if share is None:
+    measured = None if result is None else result.measured(measure)
+    if measured is None:
         return number_cell(NONE)
-    return number_cell(short_share(share), share.least, sure_words(share))
+    share = measured.interval
+    rows = element("small", rows_words(measured)) if has_rows(measured) else None
+    return number_cell([short_share(share), rows], share.least, sure_words(share))
 
 
 def _count_cell(result: CountResult | None) -> Cell:

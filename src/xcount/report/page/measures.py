@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xcount.answers.result import CountResult
-from xcount.measures.measured import REGIONS
+from xcount.measures.measured import REGIONS, Measured
 from xcount.report.culprit import question_text, ratio_text
 from xcount.report.markup import Child, Markup, element, name
 from xcount.report.page.tables import Cell, Row, number_cell, row, table, text_cell
 from xcount.report.page.view import View
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.words.numbers import NONE, plural, short_interval, sure_words, table_share
+from xcount.report.words.shares import has_rows, rows_words
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared
-from xcount.support.interval import Interval
 
 MAX_ROWS = 400
 MAX_OPEN_ROWS = 12
@@ -30,7 +30,7 @@ def measures(view: View) -> Markup | None:
         row(
             text_cell(view.link(r.sensitive)),
             text_cell(panel_label(r.distance, r.change)),
-            *(measured_cell(r.share_under(measure)) for measure in (REGIONS, *names)),
+            *(measured_cell(r.measured(measure)) for measure in (REGIONS, *names)),
             data_sensitive=label_of(r),
             data_verdict=None if r.verdict is None else str(r.verdict),
         )
@@ -66,7 +66,7 @@ def _compared_row(
         text_cell(name(each.label)),
         text_cell(question_text(each)),
         text_cell(name(comparison.names[index])),
-        *(measured_cell(result.share_under(m), _ratio(each, index, m)) for m in names),
+        *(measured_cell(result.measured(m), _ratio(each, index, m)) for m in names),
         data_sensitive=each.label,
     )
 
@@ -93,13 +93,15 @@ def _section(
     )
 
 
-def measured_cell(share: Interval | None, more: str = "") -> Cell:
-    """Return a share with its interval, if it has one, and what else there is to say."""
-    if share is None:
+def measured_cell(measured: Measured | None, more: str = "") -> Cell:
+    """Return a share with its interval, if it has one, its rows, and what else there is to say."""
+    if measured is None:
         return number_cell(NONE)
-    details: list[Child] = []
+    share, details = measured.interval, list[Child]()
     if share.value is not None and not share.exact:
         details.append(element("small", short_interval(share)))
+    if has_rows(measured):
+        details.append(element("small", rows_words(measured)))
     if more:
         details.append(element("small", more))
     return number_cell([table_share(share), details], share.least, sure_words(share))

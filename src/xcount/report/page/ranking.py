@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xcount.answers.result import CountResult
 from xcount.measures.measured import REGIONS, Measured
-from xcount.report.lead import bound_text
+from xcount.report.lead import bound_text, share_shown
 from xcount.report.markup import Child, Markup, element, name
 from xcount.report.page.axis import nice_ceiling
 from xcount.report.page.charts import bar
@@ -28,7 +28,7 @@ from xcount.report.words.numbers import (
     sure_words,
     table_share,
 )
-from xcount.report.words.shares import of_whom
+from xcount.report.words.shares import of_measured, of_whom
 from xcount.runs.audit import Panel
 from xcount.runs.ranked import Ranked
 from xcount.support.interval import Interval
@@ -130,7 +130,7 @@ def exact_numbers(result: CountResult, measured: Measured) -> str:
         said.append(f"{counted} of {_whole(result.n_regions)} regions")
     if result.verdict is not None and result.max_share is not None:
         limit = limit_percent(result.max_share)
-        judged = f"{bound_text(result)} {OF_MEASURE[result.judge]}"
+        judged = f"{bound_text(result)} {of_measured(share_shown(result, result.judge))}"
         said.append(f"{result.verdict}: {judged}, at most {limit} allowed")
     return "; ".join(said)
 

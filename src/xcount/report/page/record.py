@@ -73,7 +73,7 @@ def _count_row(view: View, result: CountResult, is_judged: bool) -> Row:
         Cell(panel_label(result.distance, result.change), result.change.size),
         _with_details(count_or_bounds(result), "" if result.exact else _bounds(result), share),
         _with_details(table_share(share), sure_words(share), share),
-        *([measured_cell(result.share_under(judge))] if judge != REGIONS else []),
+        *([measured_cell(result.measured(judge))] if judge != REGIONS else []),
         *([_verdict(result)] if is_judged else []),
         text_cell([result.method, element("small", stopped)]),
         data_sensitive=label_of(result),

@@ -7,26 +7,33 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from xcount.answers.result import CountResult
+from xcount.answers.result import CountResult, Verdict
 from xcount.measures.measured import REGIONS, Measured
 from xcount.report.words.numbers import (
+    OF_MEASURE,
     estimate_words,
     integer,
+    interval_words,
+    plural,
     share_words,
     short_interval,
 )
+from xcount.support.interval import Interval
+from xcount.support.visible import visible
 
 OF_PEOPLE = ("rows", "population")
 """Measures that speak of people, the plainest first."""
+_LISTED = 3
 
 
 def of_whom(measured: Measured) -> str:
     """Return of whom or what a share is: ``of the 6,000 cases in x.csv``."""
     details = measured.details
     source = file_name(str(details.get("source") or "")) or "the data"
-    if measured.name == "rows" and "n_rows" in details:
-        placed = details["n_rows"] - measured.interval.left_out
-        return f"of the {integer(placed)} cases in {source}"
+    if measured.name == "rows" and "n_sensitive" in details:
+        notes = rows_notes(measured)
+        apart = f" ({'; '.join(notes)})" if notes else ""
+        return f"of the {integer(_n_asked(measured))} cases in {source}{apart}"
     return {
         REGIONS: "of all regions",
         "rows": f"of the cases in {source}",
@@ -48,8 +55,85 @@ def among_whom(measured: Measured) -> str:
         whom = whole.removeprefix("of ").removeprefix("all ")
         return f"{preposition} none of {whom}" if measured.name != REGIONS else "in no region"
     if measured.name == "rows" and "n_sensitive" in measured.details:
-        return f"for {integer(measured.details['n_sensitive'])} {whole} ({share_words(share.low)})"
+        return f"for {_n_sensitive(measured)} {whole} ({rows_share(share)})"
     return f"{preposition} {share_with_bounds(measured)} {whole}"
+
+
+def of_measured(measured: Measured) -> str:
+    """Return what a share is a share of, in brief; rows with their numbers."""
+    if has_rows(measured):
+        return f"of {'; '.join([plural(_n_asked(measured), 'row'), *rows_notes(measured)])}"
+    return OF_MEASURE[measured.name]
+
+
+def rows_words(measured: Measured) -> str:
+    """Return how many rows are sensitive, of how many, and which ones the share is not about.
+
+    Example:
+        >>> from xcount.measures.measured import counted_rows
+        >>> numbers = {"n_rows": 10, "n_sensitive": 2, "outside": 1, "left_out": 1}
+        >>> details = {**numbers, "left_out_reasons": {"age is missing": 1}}
+        >>> rows_words(Measured("rows", counted_rows(2, 10, 1, 1), details=details))
+        '2 to 3 of 9 rows; 1 of 10 is outside the domain; 1 left out: age is missing'
+    """
+    asked = f"{_n_sensitive(measured)} of {plural(_n_asked(measured), 'row')}"
+    return "; ".join([asked, *rows_notes(measured)])
+
+
+def has_rows(measured: Measured | None) -> bool:
+    """Return whether a share is one of counted rows."""
+    return measured is not None and "n_sensitive" in measured.details
+
+
+def rows_share(share: Interval) -> str:
+    """Return a share of counted rows: from the bounds, if rows without a place may be sensitive."""
+    return share_words(share.low) if share.exact else interval_words(share)
+
+
+def rows_notes(measured: Measured) -> list[str]:
+    """Return which rows a share is not about: outside the domain, or without a place."""
+    details, notes = measured.details, []
+    if n_outside := details["outside"]:
+        are = "is" if n_outside == 1 else "are"
+        notes.append(
+            f"{integer(n_outside)} of {integer(details['n_rows'])} {are} outside the domain"
+        )
+    if n_left_out := details["left_out"]:
+        notes.append(f"{integer(n_left_out)} left out: {_reasons(details['left_out_reasons'])}")
+    return notes
+
+
+def _reasons(reasons: Mapping[str, int]) -> str:
+    """Return why rows are left out, the most frequent reason first."""
+    ordered = sorted(reasons.items(), key=lambda item: -item[1])
+    if len(ordered) == 1:
+        return visible(ordered[0][0])
+    listed = [f"{visible(reason)} ({integer(n)})" for reason, n in ordered[:_LISTED]]
+    more = len(ordered) - len(listed)
+    return ", ".join([*listed, plural(more, "more reason")] if more else listed)
+
+
+def _n_asked(measured: Measured) -> int:
+    """Return how many rows are inside the domain."""
+    return int(measured.details["n_rows"]) - int(measured.details["outside"])
+
+
+def _n_sensitive(measured: Measured) -> str:
+    """Return how many rows are sensitive; those without a place may be."""
+    least, left_out = measured.details["n_sensitive"], measured.details["left_out"]
+    return f"{integer(least)} to {integer(least + left_out)}" if left_out else integer(least)
+
+
+def why_rows_undecided(result: CountResult) -> str | None:
+    """Return why rows without a place leave a verdict undecided; None if that is not the reason."""
+    share = result.judged
+    if result.verdict is not Verdict.UNDECIDED or not share.left_out:
+        return None
+    none, all_of_them = share_words(share.low), share_words(share.high)
+    return (
+        f"{plural(share.left_out, 'row')} could not be placed: the share is {none} if none of them "
+        f"is sensitive, {all_of_them} if all are"
+    )
 
 
 def share_with_bounds(measured: Measured) -> str:

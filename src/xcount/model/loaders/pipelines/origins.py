@@ -150,7 +150,7 @@ class Origins:
                 encoded = codes_of(feature, column)
             else:
                 encoded = final.of_values(column).astype(np.float64)
-            if np.isnan(self.model.as_input(i, encoded)).any() and not feature.can_be_missing:
+            if np.isnan(self.model.as_input(i, encoded)).any() and not feature.takes_missing:
                 return False
         return True
 

@@ -114,7 +114,7 @@ class Encoded:
             self.column.of_values(np.array([number]))
         except ValueError:
             return False
-        return self.model.features[self.index].can_be_missing
+        return self.model.features[self.index].takes_missing
 
     @cached_property
     def _missing_input(self) -> Numbers:
