@@ -16,9 +16,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from conftest import Command, Run
 from model_files import FIGURE_1, xgboost_document
+
+from xcount.cli.app import application
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "bad-input.md"
 NAMES = ["age", "sex"]
@@ -117,6 +120,17 @@ BAD_QUESTIONS: dict[str, tuple[list[str], str]] = {
     "limit given twice": (
         [*QUESTION, "--max-share", "1%", "--max-share", "50%"],
         "--max-share takes one value, but is given twice",
+    ),
+    "limit that is a number only to Python": ([*QUESTION, "--max-share", "1_2%"], "not a share"),
+    "gap that is a number only to Python": (
+        ["--sensitive", "age", "--gap", "1_0"],
+        "must be a number such as",
+    ),
+    "seed that is a number only to Python": ([*QUESTION, "--seed", "1_0"], "not a whole number"),
+    "jobs in other digits": ([*QUESTION, "--jobs", "\uff12"], "not a whole number"),
+    "condition with a number only to Python": (
+        [*QUESTION, "--where", "age < 1_0"],
+        "'1_0' is not a number",
     ),
     "class of a model with one": ([*QUESTION, "--class", "1"], "the model has one margin"),
     "unknown option": ([*QUESTION, "--frob"], "No such option '--frob'"),
@@ -402,3 +416,23 @@ def test_what_names_nothing_or_has_no_end_is_refused(
     assert run.status == 2
     assert message in run.err
     assert run.err.count("\n") == 1
+
+
+def test_no_option_with_one_value_may_be_given_twice() -> None:
+    """The last one does not win silently, in any command."""
+    context = click.Context(application)
+    n_checked = 0
+    for name in application.list_commands(context):
+        command = application.get_command(context, name)
+        assert command is not None
+        for option in command.params:
+            if not isinstance(option, click.Option) or option.multiple:
+                continue
+            if option.is_flag and not option.secondary_opts:
+                continue
+            words = [option.opts[0], *([] if option.is_flag else ["1"])]
+            again = [option.secondary_opts[0]] if option.is_flag else [option.opts[0], "2"]
+            with pytest.raises(click.UsageError, match=r"is given twice|once"):
+                command.make_context(name, [*words, *again])
+            n_checked += 1
+    assert n_checked > 100

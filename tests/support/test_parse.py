@@ -9,8 +9,17 @@ import numpy as np
 import pytest
 
 from xcount.errors import QueryError
-from xcount.support.parse import exact_number, n_bytes, open_share, seconds, whole_number
+from xcount.support.parse import (
+    exact_number,
+    n_bytes,
+    open_share,
+    plain_float,
+    seconds,
+    whole_number,
+)
 
+ONLY_PYTHON = ("1_2%", "1_2", "1/2_0", "\uff11\uff12", "\uff11%", "٣")
+"""Numbers to Python, but not as people write them."""
 TWENTIETHS = (0.05, "0.05", "5%", "5 %", "1/20", " 1 / 20 ", Fraction(1, 20), Decimal("0.05"))
 
 
@@ -21,7 +30,9 @@ def test_one_number_in_many_spellings(value: object) -> None:
     assert open_share(value, "epsilon") == 0.05
 
 
-@pytest.mark.parametrize("value", ["", "%", "x", "nan", "inf", "1e999", "1//2", True, None, [1]])
+@pytest.mark.parametrize(
+    "value", ["", "%", "x", "nan", "inf", "1e999", "1//2", True, None, [1], *ONLY_PYTHON]
+)
 def test_what_is_no_number(value: object) -> None:
     """Nothing that is not one becomes one, and none fills the memory."""
     with pytest.raises(ValueError, match="is not a number"):
@@ -78,3 +89,10 @@ def test_whole_numbers() -> None:
     for value in (-1, 1.0, "2", True, None):
         with pytest.raises(QueryError, match="the seed must be a whole number, 0 or more, not "):
             whole_number(value, "seed")
+
+
+@pytest.mark.parametrize("text", ONLY_PYTHON[1:2] + ONLY_PYTHON[3:])
+def test_floats_of_python_alone(text: str) -> None:
+    """A typo is no number, and neither is a digit of another script."""
+    with pytest.raises(ValueError, match="is not a number"):
+        plain_float(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -20,11 +21,24 @@ class OneValueCommand(click.Command):
         """Parse the words of a command line; reject options that occur twice."""
         _, _, given = self.make_parser(ctx).parse_args(args=list(args))
         for option in given:
-            if not isinstance(option, click.Option) or option.multiple or option.is_flag:
+            if not isinstance(option, click.Option) or option.multiple or given.count(option) == 1:
                 continue
-            if given.count(option) > 1:
+            if option.secondary_opts:
+                both = f"{option.opts[0]} or {option.secondary_opts[0]}"
+                raise click.UsageError(f"give {both} once", ctx)
+            if not option.is_flag:
                 raise click.UsageError(f"{option.opts[0]} takes one value, but is given twice", ctx)
         return super().parse_args(ctx, args)
+
+
+class WholeNumber(click.IntRange):
+    """A whole number in ASCII digits: Python's ``int`` also reads ``1_0``."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number; reject a text that is one only to Python."""
+        if isinstance(value, str) and not re.fullmatch(r"[+-]?[0-9]+", value.strip()):
+            self.fail(f"{value!r} is not a whole number.", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def examples(*lines: str) -> str:
@@ -82,11 +96,11 @@ def _click_option(each: dataclasses.Field[Any], about: Option) -> Callable[[Comm
         dataclasses.MISSING,
     )
     default: Any = str(each.default) if has_default else None
-    kind: click.Choice[str] | click.IntRange | None = None
+    kind: click.Choice[str] | WholeNumber | None = None
     if about.choices:
         kind = click.Choice(about.choices)
     elif about.least is not None:
-        kind = click.IntRange(about.least, about.most)
+        kind = WholeNumber(about.least, about.most)
     is_list = about.repeated != ""
     return click.option(
         flag,

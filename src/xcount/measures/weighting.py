@@ -20,6 +20,7 @@ from xcount.model.ensemble import Ensemble
 from xcount.model.tables import read_table
 from xcount.question.grid import Axis, Grid
 from xcount.question.query import resolve_feature
+from xcount.support.parse import plain_float
 
 MEASURES = ("regions", "volume", "marginals", "rows", "population")
 WEIGHED = ("volume", "marginals", "population")
@@ -272,7 +273,9 @@ def _resolved_bounds(
 
 def _given_bounds(bounds: Mapping[str, Interval]) -> list[tuple[str, Interval]]:
     try:
-        return [(name, (float(low), float(high))) for name, (low, high) in bounds.items()]
+        return [
+            (name, (plain_float(low), plain_float(high))) for name, (low, high) in bounds.items()
+        ]
     except (AttributeError, TypeError, ValueError):
         raise QueryError(
             f"bounds are a mapping of names to pairs of numbers, not {bounds!r}"
@@ -285,7 +288,7 @@ def _split_bounds(text: str) -> list[tuple[str, Interval]]:
         name, _, interval = part.rpartition("=")
         low, _, high = interval.partition(":")
         try:
-            named.append((name.strip(), (float(low), float(high))))
+            named.append((name.strip(), (plain_float(low), plain_float(high))))
         except ValueError:
             raise QueryError(
                 f"bounds are NAME=LOW:HIGH with commas between, not {part!r}"

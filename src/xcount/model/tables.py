@@ -36,6 +36,7 @@ from xcount.model.ensemble import Encoding, Ensemble, Feature, row_from_0
 from xcount.model.loaders import files, kinds
 from xcount.model.loaders.catboost_hash import category_hash
 from xcount.support.nearest import nearest
+from xcount.support.parse import plain_float
 from xcount.support.process import ended_by_signals
 
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
@@ -497,7 +498,7 @@ def _number(value: Any) -> float | None:
     if text in _TRUTH_WORDS:
         return _TRUTH_WORDS[text]
     try:
-        return float(text) if isinstance(value, str) else None
+        return plain_float(text) if isinstance(value, str) else None
     except ValueError:
         return None
 

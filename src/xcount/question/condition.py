@@ -28,6 +28,7 @@ from xcount.question.values import (
     pieces_of,
 )
 from xcount.support.nearest import nearest
+from xcount.support.parse import plain_float
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 _OPERATOR = re.compile(r"<=|>=|==|!=|<|>")
@@ -220,7 +221,7 @@ def _misspelt(text: str) -> str | None:
 
 def _is_number(word: str) -> bool:
     try:
-        return math.isfinite(float(word))
+        return math.isfinite(plain_float(word))
     except ValueError:
         return False
 

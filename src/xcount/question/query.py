@@ -12,7 +12,6 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +22,7 @@ from xcount.question.flip import Flip, Sureness
 from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.probability import Link, link_named
 from xcount.support.nearest import nearest
-from xcount.support.parse import exact_number
+from xcount.support.parse import exact_number, plain_float
 
 MAX_PRECISION = 30
 _MOST_NAMES = 20
@@ -364,10 +363,10 @@ def _no_number(value: object, what: str) -> str:
     if isinstance(value, list | tuple):
         return f"pass one {what}, not {value!r}; xcount.audit accepts several"
     try:
-        is_finite = Decimal(str(value).strip()).is_finite()
-    except InvalidOperation:
+        is_finite = math.isfinite(plain_float(str(value)))
+    except ValueError:
         return f"the {what} must be a number such as 0.5 or 1/2, not {value!r}"
-    if not is_finite:
+    if not is_finite and not any(map(str.isdigit, str(value))):  # 1e999 is finite, but too large
         return f"the {what} must be a finite number, not {value!r}"
     return f"the {what} {value!r} is outside the range of any leaf value"
 

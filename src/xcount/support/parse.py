@@ -68,12 +68,33 @@ def _decimal(text: str) -> Fraction:
     from fractions import Fraction
 
     try:
-        decimal = Decimal(text.strip())
+        decimal = Decimal(_ascii(text))
     except InvalidOperation:
         raise ValueError(f"{text!r} is not a number") from None
     if not decimal.is_finite() or (decimal and abs(decimal.adjusted()) > MOST_DIGITS):
         raise ValueError(f"{text!r} is not a number of a usual size")
     return Fraction(decimal)
+
+
+def plain_float(value: object) -> float:
+    """Return a float, from a text or a number.
+
+    Raises:
+        ValueError: the text is no number, or only one to Python, as ``1_2`` is.
+
+    Example:
+        >>> plain_float(" 2.5e1 ")
+        25.0
+    """
+    return float(_ascii(value) if isinstance(value, str) else value)  # type: ignore[arg-type]
+
+
+def _ascii(text: str) -> str:
+    """Strip a text; reject ``1_2`` and digits of other scripts, which Python takes for numbers."""
+    stripped = text.strip()
+    if "_" in stripped or not stripped.isascii():
+        raise ValueError(f"{text!r} is not a number")
+    return stripped
 
 
 def open_share(value: object, what: str) -> float:
