@@ -104,6 +104,7 @@ BAD_QUESTIONS: dict[str, tuple[list[str], str]] = {
         ["--sensitive", "age", "--gap", "big"],
         "must be a number such as",
     ),
+    "gap in percent": (["--sensitive", "age", "--gap", "5%"], "give --probability-gap"),
     "distance 0": ([*QUESTION, "--distance", "0"], "whole number >= 1 or 'any'"),
     "unknown method": ([*QUESTION, "--method", "magic"], "unknown method 'magic'"),
     "epsilon 0": ([*QUESTION, "--epsilon", "0"], "epsilon must lie strictly between 0 and 1"),

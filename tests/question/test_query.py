@@ -242,3 +242,34 @@ def test_any_other_value_counts_unless_a_distance_is_given() -> None:
     assert len(xcount.witnesses(model, sensitive=0, gap=1, n=1)) == 1
     with pytest.raises(AssertionError, match="FAIL"):
         assert_share(model, sensitive=0, gap=1, max_share=0)
+
+
+def test_an_index_that_looks_like_a_column_is_refused() -> None:
+    """On columns F1 to F3, f1 is neither F1 nor the column of index 1; both can be written."""
+    stumps = ensemble_of(*((f, 1.0, 0.0, 1.0) for f in range(3)))
+    columns = tuple(Feature(name) for name in ("F1", "F2", "F3"))
+    model = replace(stumps, features=columns)
+    for word, meant in (("f1", "'F2'"), ("f3", "'F3'")):
+        with pytest.raises(QueryError, match=f"'{word}' is not the name of a column: .*{meant}"):
+            xcount.count(model, sensitive=word, gap=0)
+    for words in ({"where": "f1 < 1"}, {"measures": "volume", "bounds": {"f2": (0, 1)}}):
+        with pytest.raises(QueryError, match="is not the name of a column"):
+            xcount.count(model, sensitive="F3", gap=0, **words)
+    assert [resolve_features(model, word) for word in ("F1", "f0", "1", 1)] == [
+        (0,),
+        (0,),
+        (1,),
+        (1,),
+    ]
+    named = replace(stumps, features=tuple(Feature(name) for name in ("f1", "f2", "F1")))
+    assert [resolve_features(named, word) for word in ("f1", "F1")] == [(0,), (2,)]
+
+
+@pytest.mark.parametrize("gap", ["5%", " 5 % "])
+def test_a_gap_in_percent_is_refused(gap: str) -> None:
+    """0.05 of log-odds is hardly ever meant."""
+    model = ensemble_of((0, 1.0, 0.0, 1.0))
+    with pytest.raises(QueryError, match="--probability-gap"):
+        xcount.count(model, sensitive=0, gap=gap)
+    with pytest.raises(QueryError, match="--probability-gap"):
+        xcount.audit(model, gaps=gap)

@@ -196,11 +196,12 @@ def _split(ensemble: Ensemble, word: str | int) -> list[str | int]:
 def resolve_feature(ensemble: Ensemble, word: str | int) -> int:
     """Return the index of a feature given by name, or of a column as ``fN`` or by its index.
 
-    A column of a one-hot group is not a feature.
+    A column of a one-hot group is not a feature. ``f1`` is no index if a column is called ``F1``.
     """
     names, text = ensemble.feature_names, str(word)
     if isinstance(word, str) and text in names:
         return names.index(text)
+    _check_unambiguous(ensemble, text)
     if ensemble.encoding is not None and _is_column(ensemble.encoding.source, word):
         return _grouped(ensemble, resolve_feature(ensemble.encoding.source, word))
     digits = _digits(text)
@@ -212,6 +213,19 @@ def resolve_feature(ensemble: Ensemble, word: str | int) -> int:
         f"feature index {digits} is out of range: the model has {len(names)} features, 0 to "
         f"{len(names) - 1}"
     )
+
+
+def _check_unambiguous(ensemble: Ensemble, text: str) -> None:
+    """Reject ``fN`` as an index if it is also the name of a column but for upper and lower case."""
+    columns = ensemble if ensemble.encoding is None else ensemble.encoding.source
+    digits, known = _digits(text), [*ensemble.feature_names, *columns.feature_names]
+    named = next((name for name in known if name.lower() == text.lower()), None)
+    if digits is None or named is None or text in known:
+        return
+    index = int(digits)
+    own = columns.feature_names[index] if index < len(columns.feature_names) else None
+    is_index = "" if own is None else f", or {digits} for column {digits} (from 0), {own!r}"
+    raise QueryError(f"{text!r} is not the name of a column: write {named!r}{is_index}")
 
 
 def _digits(text: str) -> str | None:
@@ -257,7 +271,13 @@ def _begins_with(name: str, word: str) -> bool:
 
 
 def parse_gap(gap: object) -> Fraction:
-    """Return the gap as the exact value of its decimal text."""
+    """Return the gap as the exact value of its decimal text; a percentage is none of a margin."""
+    if str(gap).strip().endswith("%"):
+        raise QueryError(
+            f"the gap {gap!r} is a percentage, but gaps are differences of the margin: write it as "
+            "a number, or give --probability-gap (probability_gap) for percentage points of the "
+            "predicted probability"
+        )
     value = _parse_margin(gap, "gap")
     if value < 0:
         raise QueryError(f"the gap must not be negative, got {gap!r}")
