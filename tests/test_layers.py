@@ -44,6 +44,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "guards",
         "rules",
         "grid",
+        "column_groups",
         "cell_words",
     ),
     "problem": (

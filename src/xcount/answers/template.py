@@ -1,28 +1,24 @@
 """A template for a domain: a TOML file with the one-hot groups and the features of a model.
 
-Columns are proposed as a one-hot group if their names share the part before the first separator
-(``race_White``, ``race_Black``) and all of their tests separate 0 from 1. Data confirms a group, or
-rules it out.
+Columns are proposed as a one-hot group (:mod:`xcount.question.column_groups`) with what the rows of
+a table say about it: they confirm it, need a category more, or contradict it.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from xcount.model.ensemble import Ensemble
 from xcount.model.loaders import load
-from xcount.model.tables import read_table
+from xcount.model.tables import Table, read_table
+from xcount.question.column_groups import ColumnGroup, groups_by_name, groups_by_rows
 from xcount.question.domain import WITH_NONE
 from xcount.question.grid import Axis, Grid
 
-_SEPARATOR = re.compile(r"(?<=[^\W_])[\W_]+(?=.)")
 _LISTED = 12
+_SHOWN = 3
+"""How many of the rows that contradict a group are shown."""
 
 
 def domain_template(model: Any, data: Any = None, *, trust_pickle: bool = False) -> str:
@@ -40,19 +36,14 @@ def domain_template(model: Any, data: Any = None, *, trust_pickle: bool = False)
     """
     ensemble = load(model, trust_pickle=trust_pickle)
     grid = Grid.of(ensemble)
-    rows = None if data is None else read_table(data, ensemble).rows
-    groups = {
-        name: columns
-        for name, own in _by_name(grid).items()
-        if (columns := _confirmed(ensemble, own, rows)) is not None
-    }
+    table = None if data is None else read_table(data, ensemble)
     lines = [
         "# Which regions exist; for --domain. Remove the # of what holds, and change it.",
         "",
         "# Conditions that every region fulfils.",
         f"# where = [{_text(_example(grid))}]",
         "",
-        *_group_lines(groups, has_data=rows is not None),
+        *_group_lines(grid, table),
         "",
         "# The features:",
         *(_feature_line(axis) for axis in grid.axes),
@@ -63,58 +54,53 @@ def domain_template(model: Any, data: Any = None, *, trust_pickle: bool = False)
 def proposed_groups(grid: Grid) -> dict[str, tuple[str, ...]]:
     """Return the columns of each one-hot group that the column names suggest."""
     names = [axis.feature.name for axis in grid.axes]
-    return {name: tuple(names[c] for c in own) for name, own in _by_name(grid).items()}
+    return {group.name: tuple(names[c] for c in group.columns) for group in groups_by_name(grid)}
 
 
-def _by_name(grid: Grid) -> dict[str, list[int]]:
-    """Return the columns that can be 0 or 1, grouped by the prefix that several names share.
-
-    For ``a_b_c`` the prefix is ``a_b`` if other names start with it, else ``a``.
-    """
-    binary = {i: axis.feature.name for i, axis in enumerate(grid.axes) if _is_binary(axis)}
-    shared: dict[str, list[int]] = {}
-    for index, name in binary.items():
-        for match in _SEPARATOR.finditer(name):
-            shared.setdefault(name[: match.start()], []).append(index)
-    found: dict[str, list[int]] = {}
-    for name in sorted(shared, key=len, reverse=True):  # the longest prefixes first
-        free = [i for i in shared[name] if not any(i in own for own in found.values())]
-        if len(free) > 1:
-            found[name] = free
-    taken = {axis.feature.name for axis in grid.axes}
-    in_order = sorted(found.items(), key=lambda item: item[1])
-    return {name: own for name, own in in_order if name not in taken}
-
-
-def _is_binary(axis: Axis) -> bool:
-    """Return whether all tests of a column separate 0 from 1, or nothing."""
-    if axis.feature.categories is not None:
-        return {*axis.feature.categories} <= {0, 1}
-    return bool(((axis.thresholds > 0) & (axis.thresholds <= 1)).all())
+def _group_lines(grid: Grid, table: Table | None) -> list[str]:
+    """Return the table of one-hot groups, each with what the data say about it."""
+    lines = [f"# Columns of which exactly one is 1 ({WITH_NONE}: or all are 0)."]
+    if table is None or not table.n_rows:
+        groups = groups_by_name(grid)
+        lines += ["# The names suggest these groups: check them."] if groups else []
+        table = None
+    else:
+        groups = groups_by_rows(grid, table.rows)
+    if all(group.broken for group in groups):
+        lines += ["# [one-hot]", '# name = ["column", "column"]']
+    else:
+        lines.append("[one-hot]")
+    for group in groups:
+        columns = [grid.axes[column].feature.name for column in group.columns]
+        if table is not None:
+            lines.append(_evidence(group, columns, table))
+        listed = _listed([*columns, WITH_NONE] if group.without_one else columns)
+        lines.append(f"{'# ' if group.broken else ''}{_text(group.name)} = {listed}")
+    return lines
 
 
-def _confirmed(
-    ensemble: Ensemble, columns: Sequence[int], rows: NDArray[np.float64] | None
-) -> list[str] | None:
-    """Return a group's columns, with ``+none`` if rows need it; None if rows rule it out."""
-    names = [ensemble.features[column].name for column in columns]
-    if rows is None:
-        return names
-    values = rows[:, columns]
-    if not np.isin(values, (0.0, 1.0)).all():
-        return None
-    ones = values.sum(axis=1)
-    if (ones > 1).any():
-        return None
-    return [*names, WITH_NONE] if (ones == 0).any() else names
+def _evidence(group: ColumnGroup, columns: Sequence[str], table: Table) -> str:
+    """Return a comment that says what the rows of a table say about a group."""
+    if group.is_confirmed:
+        return f"# Confirmed: exactly one is 1 in each of the {table.n_rows:,} rows."
+    if group.broken:
+        shown = "; ".join(_row_text(row, group, columns, table) for row in group.broken[:_SHOWN])
+        more = ", ..." if len(group.broken) > _SHOWN else "."
+        n_rows = f"{len(group.broken):,} of {table.n_rows:,} rows"
+        return f"# Not one-hot, although the names suggest it. {n_rows} contradict: {shown}{more}"
+    n_rows = f"{len(group.without_one):,} of {table.n_rows:,} rows"
+    first = table.row_name(group.without_one[0])
+    return (
+        f"# Not confirmed: none is 1 in {n_rows}, first in {first}. {WITH_NONE} makes that a "
+        "category of its own; is a column missing?"
+    )
 
 
-def _group_lines(groups: dict[str, list[str]], *, has_data: bool) -> list[str]:
-    about = "confirmed by the data" if has_data else "suggested by their names: check them"
-    lines = [f"# Columns of which exactly one is 1 ({WITH_NONE}: or all are 0), {about}."]
-    if not groups:
-        return [*lines, "# [one-hot]", '# name = ["column", "column"]']
-    return [*lines, "[one-hot]", *(f"{_text(n)} = {_listed(own)}" for n, own in groups.items())]
+def _row_text(row: int, group: ColumnGroup, columns: Sequence[str], table: Table) -> str:
+    """Return how a row contradicts a group: the columns that are not 0."""
+    values = zip(columns, table.rows[row, list(group.columns)].tolist(), strict=True)
+    shown = ", ".join(f"{_text(name)} is {value:g}" for name, value in values if value != 0)
+    return f"{table.row_name(row)}: {shown}"
 
 
 def _example(grid: Grid) -> str:
