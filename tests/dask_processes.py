@@ -16,10 +16,10 @@ START_SECONDS = 30.0
 
 
 class DaskProcesses:
-    """A scheduler and its workers; all end with the context."""
+    """A scheduler and its workers, with options that all of them get; all end with the context."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *options: str) -> None:
+        self._folder, self._options = folder, options
         self._processes: list[subprocess.Popen[bytes]] = []
         self.scheduler = self._start("scheduler", "--port", "0", "--no-dashboard")
         self.address = self._address_of(self.scheduler)
@@ -49,9 +49,10 @@ class DaskProcesses:
         self, command: str, *options: str, environment: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
         log = self._folder / f"{command}-{len(self._processes)}.log"
+        common = (*LOOPBACK, *self._options)
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", f"distributed.cli.dask_{command}", *LOOPBACK, *options],
+                [sys.executable, "-m", f"distributed.cli.dask_{command}", *common, *options],
                 stdout=output,
                 stderr=output,
                 cwd=self._folder,

@@ -118,6 +118,7 @@ def count(model: Any, options: CountOptions) -> CountResult:
     from xcount.model.loaders import load
 
     options.check_change()
+    cluster = options.workers()
     settings = options.count_settings()
     options.measure_names()  # reject unknown names before reading a large model
     regions = options.regions()
@@ -134,10 +135,10 @@ def count(model: Any, options: CountOptions) -> CountResult:
     settings.check_time()
     weighing = fitted(weighing, problem.grid, settings)
     request = explanation_request(ensemble, (query.change,), options.explain, options.favourable)
-    if options.cluster is not None:
+    if cluster is not None:
         from xcount.cluster.client import Cluster
 
-        with Cluster(options.cluster) as workers:
+        with Cluster(cluster) as workers:
             return workers.count(problem, settings, options.method, weighing, request)
     return solve(problem, settings, options.method, weighing, request)
 

@@ -480,6 +480,16 @@ class ExplainOptions:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SecureScheduler:
+    """The address of a Dask scheduler that speaks TLS, and the files that identify both sides."""
+
+    address: str
+    ca_file: str
+    cert: str
+    key: str | None
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClusterOption:
     """Where to count."""
@@ -487,9 +497,55 @@ class ClusterOption:
     cluster: str | Client | DaskCluster | None = field(
         default=None,
         metadata=option(
-            "Count on a Dask cluster, given the address of its scheduler: tcp://scheduler:8786.",
+            "Count on a Dask cluster, given the address of its scheduler: tcp://scheduler:8786, or "
+            "tls://scheduler:8786 with the three options below.",
             "a Dask scheduler's address, client or cluster to count on; ``jobs`` are then the "
             "threads of each unit of work.",
             metavar="ADDRESS",
         ),
     )
+    tls_ca_file: str | None = field(
+        default=None,
+        metadata=option(
+            "With --cluster tls://...: the certificate of the authority that signed the "
+            "cluster's certificates (PEM).",
+            "for an address ``tls://...``: the file with the certificate of the authority that "
+            "signed the cluster's certificates (PEM).",
+            metavar="FILE",
+        ),
+    )
+    tls_cert: str | None = field(
+        default=None,
+        metadata=option(
+            "With --cluster tls://...: your certificate, signed by that authority (PEM).",
+            "the file with your certificate, signed by that authority (PEM).",
+            metavar="FILE",
+        ),
+    )
+    tls_key: str | None = field(
+        default=None,
+        metadata=option(
+            "With --cluster tls://...: the key of your certificate (PEM), if it is not in the "
+            "certificate's file.",
+            "the file with the key of your certificate (PEM), if it is not in the certificate's "
+            "file.",
+            metavar="FILE",
+        ),
+    )
+
+    def workers(self) -> str | SecureScheduler | Client | DaskCluster | None:
+        """Return where to count; None for this process."""
+        files = {
+            "--tls-ca-file (tls_ca_file)": self.tls_ca_file,
+            "--tls-cert (tls_cert)": self.tls_cert,
+            "--tls-key (tls_key)": self.tls_key,
+        }
+        given = [name for name, file in files.items() if file is not None]
+        if not given:
+            return self.cluster
+        if not (isinstance(self.cluster, str) and self.cluster.startswith("tls://")):
+            raise QueryError(f"{given[0]} is for an encrypted cluster: --cluster tls://HOST:PORT")
+        if self.tls_ca_file is None or self.tls_cert is None:
+            missing = next(name for name, file in files.items() if file is None)
+            raise QueryError(f"{given[0]} needs {missing}, too: both sides show a certificate")
+        return SecureScheduler(self.cluster, self.tls_ca_file, self.tls_cert, self.tls_key)

@@ -12,6 +12,7 @@ Workers should have one thread per core: a count uses one thread unless ``jobs``
 
 from __future__ import annotations
 
+import ssl
 import threading
 import uuid
 import warnings
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from xcount.answers.count import versions
 from xcount.answers.explanation import ExplanationRequest
+from xcount.answers.options import SecureScheduler
 from xcount.answers.result import CountResult
 from xcount.cluster.worker import (
     Flight,
@@ -48,6 +50,7 @@ from xcount.runs.task import Task
 if TYPE_CHECKING:
     from distributed import Client
     from distributed.deploy import Cluster as DaskCluster
+    from distributed.security import Security
 
 BUNDLE_SECONDS = 0.5
 """How long a bundle of short counts should take: long compared to Dask's few ms per task."""
@@ -76,11 +79,12 @@ class Cluster:
                 ...
     """
 
-    def __init__(self, where: str | Client | DaskCluster) -> None:
+    def __init__(self, where: str | SecureScheduler | Client | DaskCluster) -> None:
         """Connect, and reject workers whose versions differ.
 
         Args:
-            where: the scheduler's address, or a Dask client or cluster (not closed by us).
+            where: the scheduler's address, with or without certificates, or a Dask client or
+                cluster (not closed by us).
         """
         self._is_own = not _is_client(where)
         self.client = cast("Client", _connect(where) if self._is_own else where)
@@ -304,14 +308,14 @@ def _is_client(where: object) -> bool:
     """Return whether it is a client, not an address or a cluster; reject anything else."""
     if hasattr(where, "submit") and hasattr(where, "scheduler"):
         return True
-    if isinstance(where, str) or hasattr(where, "scheduler_address"):
+    if isinstance(where, str | SecureScheduler) or hasattr(where, "scheduler_address"):
         return False
     raise QueryError(
         f"a cluster is a Dask scheduler's address, a client or a cluster, not {where!r:.60}"
     )
 
 
-def _connect(address: str | DaskCluster) -> Client:
+def _connect(where: str | SecureScheduler | DaskCluster) -> Client:
     try:
         from distributed import Client
         from distributed.versions import VersionMismatchWarning
@@ -320,17 +324,48 @@ def _connect(address: str | DaskCluster) -> Client:
             "a cluster needs the library distributed; install it with: "
             "pip install 'xcount[cluster]'"
         ) from None
+    address = where.address if isinstance(where, SecureScheduler) else where
+    security = _security(where) if isinstance(where, SecureScheduler) else None
     if isinstance(address, str):
         _check_address(address)
     try:
         with warnings.catch_warnings():
             # The versions that matter are checked below.
             warnings.simplefilter("ignore", VersionMismatchWarning)
-            return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise ClusterError(
-            f"no Dask scheduler answers at {address} ({error}); start one with: dask scheduler"
-        ) from error
+            return Client(address, timeout=CONNECT_SECONDS, set_as_default=False, security=security)
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        hint = "start one with: dask scheduler"
+        if str(address).startswith("tls://"):
+            hint = "check --tls-ca-file, --tls-cert and --tls-key, and that one runs there"
+        raise ClusterError(f"no Dask scheduler answers at {address} ({error}); {hint}") from error
+
+
+def _security(where: SecureScheduler) -> Security:
+    """Return Dask's settings for TLS; reject files that cannot be used, before Dask tries them."""
+    from distributed.security import Security
+
+    try:
+        context = ssl.create_default_context(cafile=where.ca_file)
+    except OSError as error:
+        raise _unusable(where.ca_file, "--tls-ca-file (tls_ca_file)", error) from error
+    try:
+        context.load_cert_chain(where.cert, where.key, password="")  # never ask for one
+    except OSError as error:
+        files = where.cert if where.key is None else f"{where.cert} and {where.key}"
+        raise _unusable(files, "--tls-cert (tls_cert) and its key", error) from error
+    return Security(
+        tls_ca_file=where.ca_file,
+        tls_client_cert=where.cert,
+        tls_client_key=where.key,
+        require_encryption=True,
+    )
+
+
+def _unusable(files: str, option: str, error: OSError) -> ClusterError:
+    reason = error.strerror or str(error)
+    return ClusterError(
+        f"cannot use {files} as {option}: {reason}; name PEM files without a password"
+    )
 
 
 def _check_address(address: str) -> None:

@@ -306,6 +306,7 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
 
     settings = options.settings(judge=options.judge, want_profile=options.profile)
     options.measure_names()  # reject unknown names before reading a large model
+    workers = options.workers()
     n_witnesses = whole_number(options.n_witnesses, "number of witnesses")
     regions = options.regions()
     ensemble = regions.pulled_back(load(model, trust_pickle=options.trust_pickle))
@@ -356,7 +357,7 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
         journal=options.journal,
         resume=options.resume,
         jobs=options.jobs,
-        cluster=options.cluster,
+        cluster=workers,
         on_progress=options.on_progress,
     )
     return replace(_audit_result(header, outcome.finished), notes=outcome.notes)

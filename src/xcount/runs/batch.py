@@ -22,6 +22,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from xcount.answers.explanation import ExplanationRequest
+from xcount.answers.options import SecureScheduler
 from xcount.answers.result import CountResult, Verdict
 from xcount.counters.settings import Companions
 from xcount.counters.tally import Progress, StopReason
@@ -80,7 +81,7 @@ def run_batch(
     jobs: int = 0,
     journal: Journal | None = None,
     header: Record | None = None,
-    cluster: str | Client | DaskCluster | None = None,
+    cluster: str | SecureScheduler | Client | DaskCluster | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> BatchOutcome:
     """Count all tasks that the journal does not answer yet.
@@ -148,7 +149,7 @@ def run_kept(
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
     jobs: int = 0,
-    cluster: str | Client | DaskCluster | None = None,
+    cluster: str | SecureScheduler | Client | DaskCluster | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> BatchOutcome:
     """Count all tasks; keep finished counts in a journal, if one is named.

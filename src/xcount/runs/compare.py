@@ -298,6 +298,7 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
         raise QueryError("several models are compared; give them as a list: [old, new]")
     settings, ratio = options.settings(judge=options.judge), options.ratio_limit()
     options.measure_names()  # reject unknown names before reading a large model
+    workers = options.workers()
     regions = options.regions()
     loaded = aligned([load(model, trust_pickle=options.trust_pickle) for model in models])
     ensembles = [regions.pulled_back(ensemble) for ensemble in loaded]
@@ -335,7 +336,7 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
         journal=options.journal,
         resume=options.resume,
         jobs=options.jobs,
-        cluster=options.cluster,
+        cluster=workers,
         on_progress=options.on_progress,
     )
     found = _compare_result(header, _by_model(outcome.results, len(ensembles)))
