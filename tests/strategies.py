@@ -110,8 +110,7 @@ def random_classifier(seed: int, max_features: int = 3) -> Ensemble:
 def with_moderate_leaves(ensemble: Ensemble) -> Ensemble:
     """Return the ensemble with leaves between -30 and 30, none of them tiny.
 
-    Where all margins have a part of 1e6 and more in common, a softmax of them is not decided
-    exactly; and exp(-1e30) is beyond the oracle.
+    The exponential of -1e30 is beyond the oracle.
     """
     leaves = (np.clip(tree.value, -30, 30).round(20).astype(float) for tree in ensemble.trees)
     pairs = zip(ensemble.trees, leaves, strict=True)

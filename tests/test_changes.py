@@ -192,6 +192,21 @@ def test_counters_agree_with_the_definition(kind: str, block: int) -> None:
         check(ensemble, words, change, seed % 2 == 1, (kind, seed))
 
 
+@pytest.mark.parametrize("kind", ["probability", "sure flip of classes"])
+@pytest.mark.parametrize("common", [2.0**20, 2.0**45, -(2.0**100), 1e299])
+def test_a_common_part_of_all_margins_does_not_matter(kind: str, common: float) -> None:
+    """A softmax depends on differences alone, however large the margins are."""
+    n_asked = 0
+    for seed in range(40):
+        ensemble, words, change = QUESTIONS[kind](seed)
+        if ensemble.probability != "softmax":
+            continue
+        base = tuple(own + common for own in ensemble.base)
+        check(replace(ensemble, base=base), words, change, seed % 2 == 1, (kind, common, seed))
+        n_asked += 1
+    assert n_asked >= 4
+
+
 def shares(ensemble: Ensemble, words: dict[str, Any], **change: Any) -> dict[str, int]:
     """Return the exact count in each direction."""
     found: dict[str, int] = {}

@@ -21,7 +21,7 @@ import pytest
 import table_oracle
 from effort import FIRST_SEED, n_examples
 from oracle import known
-from strategies import random_classifier, random_ensemble, random_tree, with_moderate_leaves
+from strategies import random_classifier, random_ensemble, random_tree
 
 from xcount.answers.count import solve
 from xcount.answers.result import CountResult
@@ -148,7 +148,7 @@ def small_model(change: str, seed: int) -> Ensemble:
     models = (random_classifier(number) for number in numbers)
     model = next(model for model in models if (model.n_outputs > 1) == several)
     if several:
-        return replace(with_moderate_leaves(model), probability="softmax")
+        return replace(model, probability="softmax")
     return replace(model, probability="sigmoid")
 
 

@@ -125,7 +125,7 @@ def test_a_weight_that_equals_the_limit_but_for_rounding_passes() -> None:
 def weighed_share(problem: Problem, weighing: Weighing, name: str) -> float:
     """Return the exact share under a measure, found without a limit."""
     found = xcount.measures.shares.measure(problem, weighing, Settings())[name]
-    assert found.exact
+    assert found.interval.is_settled
     assert found.share is not None
     return found.share
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ from xcount.measures import exact_shares
 from xcount.measures.draws import MixtureDraws
 from xcount.measures.exact_shares import UNITS, ExactShares
 from xcount.measures.mixture import Mixture
-from xcount.measures.products import weighed_parts
+from xcount.measures.products import ProductComponent, weighed_parts
 from xcount.measures.shares import measure
+from xcount.measures.weigh import weigh
 from xcount.measures.weighting import Weighing
 from xcount.model.examples import adult_model_path, ensemble_of
 from xcount.problem.problem import Problem
@@ -81,10 +83,43 @@ def test_samples_do_not_wait_for_exact_work_that_leads_nowhere(steps: list[int])
     assert sum(steps) * SECONDS_PER_STEP < 1.0
 
 
+def rare_path(n: int, weight: float) -> tuple[Problem, Mixture]:
+    """Return a tree that changes only where n rare conditions hold, each of this weight."""
+    tree: Any = (n, 0.5, 0.0, 1.0)
+    for i in range(n):
+        tree = (i, 0.5, 0.0, tree)
+    model = ensemble_of(tree)
+    problem = Problem(model, Grid.of(model), Query.of(model, n, "0.5"))
+    rare = np.array([1 - weight, weight])
+    weights = [*([rare] * n), np.array([0.5, 0.5])]
+    product = ProductComponent(1.0, weights)
+    return problem, Mixture(name="rare", grid=problem.grid, components=(product,))
+
+
+@pytest.mark.parametrize("may_visit", [True, False])
+@pytest.mark.parametrize(("n", "weight"), [(2, 1e-3), (9, 1e-3), (12, 1e-3), (20, 1e-7)])
+def test_a_tiny_share_is_not_nothing(n: int, weight: float, may_visit: bool) -> None:
+    """However rare the conditions are: the bounds hold the share, and they are not both 0."""
+    problem, mixture = rare_path(n, weight)
+    found = weigh(mixture, problem, Settings(jobs=1, may_visit=may_visit, max_share=Limit.of("0")))
+    truth = Fraction(weight) ** n
+    assert 0 < Fraction(found.low) <= truth <= Fraction(found.high)
+    assert found.high < found.low * (1 + 1e-6)
+    assert not found.exact
+
+
+def test_a_share_below_every_float_is_not_proved_to_be_0() -> None:
+    """The product of so many weights is rounded to 0."""
+    problem, mixture = rare_path(30, 1e-20)
+    found = weigh(mixture, problem, Settings(jobs=1))
+    assert found.low <= Fraction(1e-20) ** 30 <= found.high
+    assert 0 < found.high < 1e-200
+
+
 def test_what_is_cheap_is_exact() -> None:
     """As a count is: a tenth of a second is exact work's in any case."""
     problem, weighing = demo_problem(gap="2")
-    assert measure(problem, weighing, Settings(jobs=1))["volume"].exact
+    assert measure(problem, weighing, Settings(jobs=1))["volume"].interval.is_settled
 
 
 def test_bounds_alone_are_no_reason_to_go_on(steps: list[int]) -> None:
@@ -193,7 +228,7 @@ def test_an_interrupt_leaves_bounds_and_ends_the_measures_after_it(
     weighing = Weighing.of(model, ("volume", "marginals"), rows, bounds)
     endless = Settings(jobs=1, epsilon=1e-9, thresholds=replace(TINY_SLICES, step_budgets=(2**62,)))
     truth = measure(problem, weighing, endless)["volume"]
-    assert truth.exact
+    assert truth.interval.is_settled
     done: list[str] = []
 
     def stopped(name: str, function: Any) -> Any:

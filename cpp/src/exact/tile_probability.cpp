@@ -18,10 +18,9 @@ T sum_at(const TileColumn<T>& column, std::size_t output, std::size_t mask, std:
   return static_cast<T>(column.sums[output * column.n_masks + mask].lane[lane]);
 }
 
-// The number that the link turns into a probability.
+// A margin, or a difference of two, in the unit of the link's exponents.
 template <class T>
-double argument(const TileQuestion<T>& question, const T& sum) {
-  const T value = sum - question.zero;
+double argument(const TileQuestion<T>& question, const T& value) {
   if constexpr (requires { static_cast<double>(value); }) {
     return static_cast<double>(value) * question.link.unit;  // holds the power of two
   } else {
@@ -35,11 +34,12 @@ double argument(const TileQuestion<T>& question, const T& sum) {
 template <class T>
 double softmax(const TileQuestion<T>& question, const TileColumn<T>& column, std::size_t output,
                std::size_t mask, std::size_t lane) {
-  const double own = argument(question, sum_at(column, output, mask, lane));
+  const T own = sum_at(column, output, mask, lane);
   double sum = 0.0;
   for (std::size_t k = 0; k < column.n_outputs; ++k) {
-    const double other = argument(question, sum_at(column, k, mask, lane));
-    sum += k == output ? 1.0 : std::exp(other - own);
+    // Subtracted before it is rounded: a common part of all margins does not matter.
+    const T lead = sum_at(column, k, mask, lane) - own;
+    sum += k == output ? 1.0 : std::exp(argument(question, lead));
   }
   return 1.0 / sum;
 }
@@ -69,7 +69,8 @@ void find_probabilities(const TileQuestion<T>& given, const TileColumn<T>& sums,
       if (question.link.softmax) {
         probability = softmax(question, column, output, mask, lane);
       } else {
-        const double own = argument(question, sum_at(column, output, mask, lane));
+        const double own =
+            argument(question, T(sum_at(column, output, mask, lane) - question.zero));
         probability = 1.0 / (1.0 + std::exp(-own));
       }
       XCOUNT_ASSERT(probability >= 0.0 && probability <= 1.0);

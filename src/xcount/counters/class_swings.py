@@ -132,10 +132,7 @@ class ClassSwingRows:
         """Return the outputs of all masks at rows of cells; sensitive cells are ignored."""
         own = np.array(cells, dtype=np.int32, ndmin=2)
         own[:, list(self.problem.query.sensitive)] = 0
-        mantissa, exponent = self._link.unit_as_float(self._margins.scale)
-        floats, limbs = self._rows.at(own, exponent)
-        with np.errstate(over="ignore"):
-            scaled = floats * mantissa
+        scaled, limbs = self._rows.at(own, self._link)
         found = ClassOutputs(scaled, self._link, first_largest(limbs))
         change = self.problem.query.change
         assert isinstance(change, Flip)

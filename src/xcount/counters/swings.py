@@ -183,13 +183,12 @@ class SwingRows:
         """Return the outputs of all masks at rows of cells; sensitive cells are ignored."""
         own = np.array(cells, dtype=np.int32, ndmin=2)
         own[:, list(self.problem.query.sensitive)] = 0
-        mantissa, exponent = self._link.unit_as_float(self._source.scale)
-        floats, limbs = self._source.at(own, exponent)
+        scaled, limbs = self._source.at(own, self._link)
         if self._is_whole:
             values: Numbers = limbs.view(np.int64)[:, :, 0]
         else:
             with np.errstate(over="ignore"):
-                values = self._link.of_floats(floats * mantissa, self._source.output)
+                values = self._link.of_floats(scaled, self._source.output)
         exact = limbs.reshape(len(own), self.problem.n_masks, -1)
         sides = None if self._cutoffs is None else _sides(exact, self._cutoffs)
         return Outputs(values, values[..., np.newaxis] if self._is_whole else exact, sides)
@@ -338,15 +337,17 @@ class _Differences:
         return int(self._sampler.n_trees) if self._n_masks > 1 else 0
 
     def at(
-        self, cells: NDArray[np.int32], exponent: int
+        self, cells: NDArray[np.int32], link: Link
     ) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
+        mantissa, exponent = link.unit_as_float(self.scale)
         shape = (len(cells), self._n_masks, 1)
         floats, limbs = np.zeros(shape), np.zeros((*shape[:2], self.n_limbs), dtype=np.uint64)
         if self._n_masks > 1:
             found = self._sampler.differences(np.ascontiguousarray(cells).ravel(), exponent)
             floats[:, 1:] = found[0].reshape(len(cells), -1, 1)
             limbs[:, 1:] = found[1].reshape(len(cells), -1, self.n_limbs)
-        return floats, limbs
+        with np.errstate(over="ignore"):
+            return floats * mantissa, limbs
 
 
 def span_of(laid: LaidTrees, sensitive: Sequence[int]) -> int:
@@ -376,9 +377,9 @@ class _Margins:
         self._rows = MarginRows(margins, outputs)
 
     def at(
-        self, cells: NDArray[np.int32], exponent: int
+        self, cells: NDArray[np.int32], link: Link
     ) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
-        floats, limbs = self._rows.at(cells, exponent)
+        floats, limbs = self._rows.at(cells, link)
         if floats.shape[2] == 1:
             return floats, limbs[:, :, 0]
         return floats, limbs.reshape(*limbs.shape[:2], -1)

@@ -219,10 +219,24 @@ class CornerRun:
         return self._done == self._n_blocks
 
     @property
+    def counts(self) -> NDArray[np.object_]:
+        """For each mask the number of combinations that make it sensitive, once complete."""
+        found: NDArray[np.object_] = self._counts[0]
+        return found
+
+    @property
     def shares(self) -> NDArray[np.float64]:
         """For each mask the weight of the combinations that make it sensitive, once complete."""
-        unit = 1.0 if self._sums is None else self._sums.share_unit
-        return np.array([int(share) * unit for share in self._shares[0]])
+        return np.array([int(share) * self._share_unit for share in self._shares[0]])
+
+    @property
+    def share_error(self) -> float:
+        """The most that a share is off by, because every block rounds it to units."""
+        return self._n_blocks * self._share_unit
+
+    @property
+    def _share_unit(self) -> float:
+        return 1.0 if self._sums is None else self._sums.share_unit
 
     def visit(self) -> None:
         """Count block by block until all are done or a limit ends it."""

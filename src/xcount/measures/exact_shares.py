@@ -30,9 +30,16 @@ UNITS = 2**60
 MAX_TERMS = 200_000
 """If all subproblems have more pairs of masks than this, a part is only sampled."""
 _ROUNDING = 2.0**-40
-"""Relative widening of bounds that are sums over open masks."""
+"""The most that sums and products of floats are off by, as a part of the sum."""
 _NOISE = 2.0**-44
-"""A difference of weights below this may be rounding."""
+"""The most that a difference of shares is off by."""
+_EPSILON = float(np.finfo(np.longdouble).eps)
+"""Rounding of the sum of the weights of an axis, of which stretches are differences."""
+_LEAST_LOG = -900.0
+"""Products of weights below 2 to this power may be rounded to 0."""
+_UNDERFLOW = 2.0**_LEAST_LOG
+_PLACES = 52
+"""The binary places that a float below 1 always has."""
 _LEAST_STEPS = 1000
 """Hardly any open subproblem is solved in fewer steps."""
 
@@ -68,9 +75,42 @@ def product_share(
 def visited_shares(
     problem: Problem, product: ProductComponent, settings: Settings
 ) -> NDArray[np.float64] | None:
-    """Return the sensitive share of each mask by a visit of all regions; None if it is too much."""
+    """Return the sensitive share of each mask by a visit of all regions.
+
+    None if that is too much, or if the shares are so small that rounding would tell in the digits.
+    """
     run = completed_visit(problem, settings, list(product.cell_weights))
-    return None if run is None else run.shares
+    if run is None:
+        return None
+    # A visit adds shares up in whole units: what is below one is lost.
+    is_rounded = (run.counts > 0) & (run.shares < run.share_error / _ROUNDING)
+    return None if (is_rounded & (product.mask_weights > 0)).any() else run.shares
+
+
+def relative_error(product: ProductComponent) -> float:
+    """Return the most that sums of a product's weights are off by, as a part of the sum.
+
+    The weight of a stretch of cells is a difference of two sums along its axis.
+    """
+    least = [float(own[own > 0].min()) for own in product.cell_weights if (own > 0).any()]
+    return _ROUNDING + sum(2 * _EPSILON / weight for weight in least)
+
+
+def is_summed_exactly(product: ProductComponent) -> bool:
+    """Return whether every sum of products of the weights is a float, so that none is rounded."""
+    factors = [np.array([product.weight]), *product.cell_weights]
+    return sum(max(map(_n_places, own.tolist()), default=0) for own in factors) <= _PLACES
+
+
+def _n_places(weight: float) -> int:
+    """Return how many binary places a weight has."""
+    return weight.as_integer_ratio()[1].bit_length() - 1
+
+
+def underflow_error(product: ProductComponent) -> float:
+    """Return the most that is lost where a product of weights is too small for a float."""
+    least = [float(own[own > 0].min()) for own in product.cell_weights if (own > 0).any()]
+    return _UNDERFLOW if sum(map(math.log2, least)) < _LEAST_LOG else 0.0
 
 
 def _solved_shares(
@@ -106,7 +146,7 @@ class Known:
         open_weight: their weight.
         low: lower bound on the sensitive weight of all masks.
         high: upper bound.
-        doubt: possible error of ``certain``, beyond the rounding of a sum.
+        error: the most that ``certain`` is off by.
     """
 
     certain: float
@@ -114,7 +154,7 @@ class Known:
     open_weight: float
     low: float
     high: float
-    doubt: float = 0.0
+    error: float = 0.0
 
 
 class WeighedProduct:
@@ -169,30 +209,36 @@ class WeighedProduct:
     def _found(self, run: ExactRun) -> Known:
         ends = np.array(run.all_mask_bounds(), dtype=np.float64).reshape(-1, 2)
         is_open = ends[:, 0] != ends[:, 1]
-        doubt = self._without_rounding(run, ends)
+        error = self._error(run, ends)
         low, high = (math.fsum(self._masses * end) for end in ends.T)
         certain = math.fsum((self._masses * ends[:, 0])[~is_open])
         open_weight = math.fsum(self._masses[is_open])
-        return Known(certain, self._masks[is_open], open_weight, low, high, doubt)
+        return Known(certain, self._masks[is_open], open_weight, low, high, error)
 
-    def _without_rounding(self, run: ExactRun, ends: NDArray[np.float64]) -> float:
-        """Zero shares below rounding error; return the weight still undecided.
+    def _error(self, run: ExactRun, ends: NDArray[np.float64]) -> float:
+        """Zero shares that are mere rounding; return the most that the weight of all is off by.
 
         A tiny share left over from a difference of weights may really be 0: no region is sensitive.
         """
         assert run.decomposition is not None
-        is_tiny = (ends[:, 0] == ends[:, 1]) & (ends[:, 0] < _NOISE)
         of_mask = run.decomposition.of_mask
-        tiny = [i for i in np.flatnonzero(is_tiny) if of_mask(int(self._masks[i])).is_difference]
+        is_solved = ends[:, 0] == ends[:, 1]
+        is_difference = np.array([of_mask(mask).is_difference for mask in self._masks.tolist()])
+        is_difference &= is_solved
+        tiny = np.flatnonzero(is_difference & (ends[:, 0] < _NOISE)).tolist()
         unknown = [mask for mask in self._masks[tiny].tolist() if mask not in self._is_nothing]
         if unknown:
             counted = ExactRun(self.problem, run.settings, masks=unknown)
             counted.solve((run.n_steps + 1,))
             found = (bounds == (0, 0) for bounds in counted.all_mask_bounds())
             self._is_nothing |= dict(zip(unknown, found, strict=True))
-        doubtful = [i for i in tiny if not self._is_nothing[int(self._masks[i])]]
-        ends[[i for i in tiny if i not in doubtful]] = 0.0
-        return math.fsum(self._masses[doubtful] * _NOISE)
+        nothing = [i for i in tiny if self._is_nothing[int(self._masks[i])]]
+        ends[nothing] = 0.0
+        is_difference[nothing] = False
+        absolute = np.where(is_difference, _NOISE, underflow_error(self.product))
+        absolute[nothing] = 0.0
+        errors = absolute + relative_error(self.product) * ends[:, 0]
+        return math.fsum((self._masses * errors)[is_solved])
 
 
 class ExactShares:
@@ -300,9 +346,9 @@ class ExactShares:
         )
 
     @property
-    def doubt(self) -> float:
-        """The possible error of ``certain``, if a difference of weights nearly cancels."""
-        return math.fsum(product.weight * product.known.doubt for product in self._each)
+    def error(self) -> float:
+        """The most that ``certain`` is off by."""
+        return math.fsum(product.weight * product.known.error for product in self._each)
 
     def bounds(self) -> Bounds:
         """Return bounds on the sensitive weight, in units."""

@@ -24,7 +24,13 @@ from xcount.counters.tally import Bounds, StopReason, Tally
 from xcount.counters.visit import corner_seconds
 from xcount.errors import BudgetError, QueryError
 from xcount.measures.draws import MixtureDraws, SearchedDraws
-from xcount.measures.exact_shares import UNITS, ExactShares, visited_shares
+from xcount.measures.exact_shares import (
+    UNITS,
+    ExactShares,
+    is_summed_exactly,
+    relative_error,
+    visited_shares,
+)
 from xcount.measures.measured import Measured
 from xcount.measures.mixture import Mixture
 from xcount.measures.products import ProductComponent, WeighedPart, weighed_parts
@@ -167,7 +173,7 @@ class Weight(Scheduler[Measured]):
         return draws, math.fsum(certain), math.fsum(each.weight for each in undecided)
 
     def _visited(self) -> Measured | None:
-        shares = []
+        shares, errors = [], []
         for inside in self._parts:
             for product in inside.products:
                 found = visited_shares(inside.problem, product, self._settings.within(0.5))
@@ -175,17 +181,20 @@ class Weight(Scheduler[Measured]):
                     return None
                 share = math.fsum(product.mask_weights * found)
                 shares.append(inside.weight * product.weight * share)
-        return self._exactly(math.fsum(shares))
+                is_exact = not self._problem.is_split and is_summed_exactly(product)
+                errors.append(0.0 if is_exact else shares[-1] * relative_error(product))
+        return self._rounded(math.fsum(shares), math.fsum(errors))
 
-    def _exactly(self, share: float) -> Measured:
-        return exactly(self._name, min(1.0, max(0.0, share)), self._details)
+    def _rounded(self, share: float, error: float) -> Measured:
+        interval = Interval.rounded(min(1.0, max(0.0, share)), error)
+        return Measured(self._name, interval, details=self._details)
 
     def _weighed(self) -> Measured:
-        """Return the exact weight, or bounds if it may be a mere rounding error."""
-        certain, doubt = self.shares.certain, self.shares.doubt
-        if certain > doubt or not doubt:
-            return self._exactly(certain)
-        high = min(1.0, certain + doubt)
+        """Return the weight, or only bounds if it may be a mere rounding error."""
+        certain, error = self.shares.certain, self.shares.error
+        if certain > error or not error:
+            return self._rounded(certain, error)
+        high = min(1.0, certain + error)
         return Measured(self._name, Interval(None, 0.0, high, 1.0), details=self._details)
 
     def _found(self) -> Measured:

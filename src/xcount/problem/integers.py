@@ -245,6 +245,31 @@ def exceeds(limbs: NDArray[np.uint64], value: int) -> NDArray[np.bool_]:
     return is_above(limbs, to_limbs([value], limbs.shape[-1])[0])
 
 
+def below_largest(limbs: NDArray[np.uint64], exponent: int) -> NDArray[np.float64]:
+    """Return how far integers are from the largest of them, times 2 ** exponent, as floats <= 0.
+
+    The integers are given by their limbs along the last axis, and compared along the one before.
+    They are subtracted before they are rounded, so that a common part of any size does not matter.
+
+    Example:
+        >>> below_largest(to_limbs([2**100 + 1, 2**100, 2**100 + 3], 2), 0).tolist()
+        [-2.0, -3.0, -0.0]
+    """
+    largest = limbs[..., 0, :]
+    for place in range(1, limbs.shape[-2]):
+        own = limbs[..., place, :]
+        largest = np.where(is_above(own, largest)[..., np.newaxis], own, largest)
+    total = np.zeros(limbs.shape[:-1])
+    borrow = np.zeros(limbs.shape[:-1], dtype=np.uint64)
+    for place in range(limbs.shape[-1]):
+        top, own = largest[..., np.newaxis, place], limbs[..., place]
+        digit = top - own - borrow
+        borrow = ((top < own) | ((top == own) & (borrow > 0))).astype(np.uint64)
+        with np.errstate(over="ignore"):
+            total += np.ldexp(digit.astype(np.float64), LIMB_BITS * place + exponent)
+    return -total
+
+
 def is_above(limbs: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Return which integers are above others, all given by their limbs along the last axis."""
     top, other = limbs[..., -1:].view(np.int64)[..., 0], others[..., -1:].view(np.int64)[..., 0]

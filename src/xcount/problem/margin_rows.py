@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from xcount import _core
 from xcount.problem.form import PairSpace
-from xcount.problem.integers import is_above
+from xcount.problem.integers import below_largest, is_above
 from xcount.problem.margins import IntegerMargins
 from xcount.problem.switch import OFF, Function, Switch
 from xcount.question.flip import Sureness
+from xcount.question.probability import Link
 
 Limbs = NDArray[np.uint64]
 Classes = NDArray[np.int64]
@@ -61,24 +62,29 @@ class MarginRows:
         pairs = np.stack([side.ravel() for side in both], axis=1)
         return space.sampler(pairs[:, 1].copy(), pairs)
 
-    def at(self, cells: NDArray[np.int32], exponent: int = 0) -> tuple[NDArray[np.float64], Limbs]:
-        """Return the integers times 2 ** exponent as floats, and their limbs.
+    def at(self, cells: NDArray[np.int32], link: Link) -> tuple[NDArray[np.float64], Limbs]:
+        """Return the margins as floats in the unit of a link's exponents, and their limbs.
 
-        The floats' shape is (n_rows, n_masks, n_outputs).
+        The floats' shape is (n_rows, n_masks, n_outputs). If the link compares outputs, they are
+        the differences from the largest output of each mask.
         """
+        mantissa, exponent = link.unit_as_float(self._margins.scale)
         switched = np.concatenate([cells, np.zeros((len(cells), 1), dtype=np.int32)], axis=1)
         rows = np.ascontiguousarray(switched).ravel()
         floats, limbs = self._sampler.differences(rows, exponent)
         shape = (len(cells), self._margins.asked.n_masks, len(self._outputs))
-        return floats.reshape(shape), limbs.reshape(*shape, -1)
+        floats, limbs = floats.reshape(shape), limbs.reshape(*shape, -1)
+        if len(self._outputs) > 1 and link.concerns(0, 1):
+            floats = below_largest(limbs, exponent)
+        with np.errstate(over="ignore"):
+            return floats * mantissa, limbs
 
     def sure(self, cells: NDArray[np.int32], sureness: Sureness) -> NDArray[np.bool_]:
         """Return whether the largest margin is sure enough, for all masks at each row."""
-        mantissa, exponent = sureness.link.unit_as_float(self._margins.scale)
-        floats, limbs = self.at(cells, exponent)
+        scaled, limbs = self.at(cells, sureness.link)
         decided = first_largest(limbs)
         with np.errstate(over="ignore", invalid="ignore"):
-            values = sureness.link.of_classes(floats * mantissa)
+            values = sureness.link.of_classes(scaled)
         return self.sure_of(values, limbs, decided, sureness)
 
     def sure_of(

@@ -159,9 +159,8 @@ class ProbabilityForm(Form):
         return MarginRows(self.margins, self.outputs)
 
     def decide(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
-        mantissa, exponent = self.change.link.unit_as_float(self.margins.scale)
-        floats, limbs = self._rows.at(cells, exponent)
-        gap, chances = float(self.change.gap), self._probabilities(floats * mantissa)
+        scaled, limbs = self._rows.at(cells, self.change.link)
+        gap, chances = float(self.change.gap), self._probabilities(scaled)
         low, high = self._extremes(chances)
         rise = np.where(self.change.direction == "down", 0.0, high - chances)
         fall = np.where(self.change.direction == "up", 0.0, chances - low)

@@ -71,7 +71,7 @@ def explanation_of(result: CountResult) -> Explanation:
 
 def brief_share(share: Interval) -> str:
     """Return a share without its interval; ``at most`` where none was seen."""
-    if share.value == 0 and not share.exact:
+    if share.value == 0 and not share.is_settled:
         return share_and_interval(share)
     return estimate_words(share)
 

@@ -230,7 +230,7 @@ def _one_judged(result: CountResult, verdict: Verdict) -> str:
 def bound_text(result: CountResult) -> str:
     """Return the judged share as far as it decides: the bound that lies on one side."""
     share = share_shown(result, result.judge).interval
-    if share.exact:
+    if share.is_settled:
         return estimate_words(share)
     if result.verdict is Verdict.FAIL:
         return f"at least {share_words(share.low)}"

@@ -183,7 +183,7 @@ def _groups(audit: AuditResult) -> list[_Affected]:
 def _group(result: CountResult, measure: str) -> _Affected:
     measured = share_shown(result, measure)
     share, interval = measured.interval, ""
-    if share.value is not None and not share.exact:
+    if share.value is not None and not share.is_settled:
         interval = f" ({short_interval(share)})"
     asked = panel_label(result.distance, result.change)
     said = [effect_sentence(result, measure)]

@@ -112,7 +112,7 @@ _EXACTLY = {
     "rows": "every row was checked",
 }
 _IS = ("is", "are")
-_WEIGHED = "all of the weight was summed, not sampled (weights are floating-point numbers)"
+_WEIGHED = "all of the weight was summed, not sampled"
 _PAST = ("was", "were")
 
 
@@ -276,7 +276,7 @@ def n_exact_words(audit: AuditResult) -> str:
     said = []
     for measure in _measures_of(audit):
         known = _known(audit.results, measure)
-        number = sum(share.exact for share in known)
+        number = sum(share.is_settled for share in known)
         said.append(f"{number} of {len(known)} {_noun(measure, audit, len(known) == 1)}")
     return "; ".join(said)
 
@@ -317,12 +317,13 @@ def _how_sure(results: Sequence[CountResult], measure: str, audit: AuditResult) 
     known = _known(results, measure)
     noun, one = (_noun(measure, audit, is_one) for is_one in (False, True))
     sampled = [share for share in known if share.is_sampled]
-    n_exact = sum(share.exact for share in known)
+    n_exact = sum(share.is_settled for share in known)
     n_bounded = len(known) - n_exact - len(sampled)
     said = []
     if n_exact:
         how = _EXACTLY.get(measure, _WEIGHED)
-        said.append(f"{_some_of(n_exact, len(known), one, noun)} exact: {how}.")
+        sure = "exact" if measure in _EXACTLY else "exact but for rounding"
+        said.append(f"{_some_of(n_exact, len(known), one, noun)} {sure}: {how}.")
         said += [_arithmetic(results)] if measure == audit.judge else []
     if n_bounded:
         said.append(

@@ -21,6 +21,7 @@ from xcount.report.words.numbers import (
     percent,
     seconds_text,
     share_words,
+    sure_words,
 )
 from xcount.report.words.shares import (
     has_rows,
@@ -151,8 +152,8 @@ def measured_text(measured: Measured) -> str:
         return interval if measured.is_known else f"unknown: {why}"
     if has_rows(measured):
         return f"{rows_share(share)}: {rows_words(measured)}"
-    if share.exact:
-        return f"{share_words(share.value)} (exact)"
+    if share.is_settled:
+        return f"{share_words(share.value)} ({sure_words(share)})"
     return f"{estimate_words(share)}, {interval}"
 
 

@@ -11,6 +11,9 @@ from xcount.support.records import Schema, Spread
 
 Number = int | Fraction | float
 
+_ROUNDING = 2.0**-30
+"""Bounds that differ by less than this part of the number agree in every digit that is shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -44,6 +47,16 @@ class Interval:
         return cls(value, value, value, 1.0, left_out)
 
     @classmethod
+    def rounded(cls, value: float, error: float) -> Interval:
+        """Return the interval of a share that was summed in floats, with a bound of its error.
+
+        Example:
+            >>> Interval.rounded(0.25, 0.0).exact, Interval.rounded(0.25, 2.0**-40).exact
+            (True, False)
+        """
+        return cls(value, max(0.0, value - error), min(1.0, value + error), 1.0)
+
+    @classmethod
     def unknown_share(cls) -> Interval:
         """Return the interval of an unknown share: from 0 to 1."""
         return cls(None, 0, 1, 1.0)
@@ -52,6 +65,12 @@ class Interval:
     def exact(self) -> bool:
         """Whether the number is proved."""
         return self.low == self.high and self.confidence in (1.0, None)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the number is proved, but for the rounding of floats."""
+        is_narrow = float(self.high) - float(self.low) <= _ROUNDING * float(self.high)
+        return self.exact or (is_narrow and not self.is_sampled)
 
     @property
     def sureness(self) -> float:

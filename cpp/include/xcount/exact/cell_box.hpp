@@ -75,7 +75,7 @@ class CellBox {
     stretch.end = cut;
     go(node.low, before);
     stretch = {saved.feature, cut, saved.end};
-    go(node.high, volume - before);
+    go(node.high, values_.after(volume, before, saved, cut));
     stretch = saved;
   }
 

@@ -53,6 +53,11 @@ class CountValues {
     return volume / static_cast<Volume>(stretch.end - stretch.begin) *
            static_cast<Volume>(cut - stretch.begin);
   }
+  // The volume of the other cells, given that of those before the cut.
+  [[nodiscard]] static Volume after(Volume volume, Volume before, const Stretch& /*stretch*/,
+                                    Cell /*cut*/) {
+    return volume - before;
+  }
   // The solution of this volume over the box of the given features.
   using Total = UInt128;  // for larger boxes: see `summable`
   [[nodiscard]] static bool summable(double log2_volume) { return log2_volume < 126.0; }
@@ -113,6 +118,12 @@ class WeightValues {
   [[nodiscard]] Volume before(Volume volume, const Stretch& stretch, Cell cut) const {
     const double all = weight(stretch);
     return all > 0.0 ? volume * (weight({stretch.feature, stretch.begin, cut}) / all) : 0.0;
+  }
+  // By the weights, for a difference of volumes would lose the digits of a small one.
+  [[nodiscard]] Volume after(Volume volume, Volume /*before*/, const Stretch& stretch,
+                             Cell cut) const {
+    const double all = weight(stretch);
+    return all > 0.0 ? volume * (weight({stretch.feature, cut, stretch.end}) / all) : 0.0;
   }
   using Total = double;
   [[nodiscard]] static bool summable(double /*log2_volume*/) { return true; }

@@ -276,7 +276,7 @@ def both_ways(shares: Sequence[Interval], texts: Sequence[str]) -> Markup:
             element("rect", x=f"{25 + 25 * sign}%", y=4, width="50%", height=18, class_="rail"),
             element("rect", x=f"{start:.3f}%", y=6, width=f"{length:.3f}%", height=14, class_=kind),
         ]
-        if not share.exact:
+        if not share.is_settled:
             parts.append(_segment(50 + sign * first, 13, 50 + sign * last, 13, "whisker"))
         shapes.append(element("g", parts))
         anchor = "end" if sign < 0 else "start"
@@ -365,7 +365,7 @@ def _drawn_line(line: Line, index: int, x_axis: Axis, y_axis: Axis) -> Markup:
     for (x, y), (gap, share) in zip(places, line.points, strict=True):
         ends = (y_axis.place(float(share.low)), y_axis.place(float(share.high)))
         parts: list[Child] = []
-        if not share.exact and not is_dense:
+        if not share.is_settled and not is_dense:
             parts.append(_segment(x, ends[0], x, ends[1], "whisker"))
         if y is None:
             parts.extend(_segment(x - 0.8, end, x + 0.8, end, "whisker") for end in ends)
@@ -386,7 +386,7 @@ def _edges_of(line: Line, x_axis: Axis, y_axis: Axis) -> list[Markup]:
     drawn = []
     for a, b in itertools.pairwise(line.points):
         x1, x2 = x_axis.place(a[0]), x_axis.place(b[0])
-        if not (a[1].exact and b[1].exact):
+        if not (a[1].is_settled and b[1].is_settled):
             for first, last in ((a[1].low, b[1].low), (a[1].high, b[1].high)):
                 y1, y2 = y_axis.place(float(first)), y_axis.place(float(last))
                 drawn.append(_segment(x1, y1, x2, y2, "edge"))

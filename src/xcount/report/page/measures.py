@@ -98,7 +98,7 @@ def measured_cell(measured: Measured | None, more: str = "") -> Cell:
     if measured is None:
         return number_cell(NONE)
     share, details = measured.interval, list[Child]()
-    if share.value is not None and not share.exact:
+    if share.value is not None and not share.is_settled:
         details.append(element("small", short_interval(share)))
     if has_rows(measured):
         details.append(element("small", rows_words(measured)))

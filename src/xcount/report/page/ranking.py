@@ -65,7 +65,7 @@ def _about_intervals(view: View) -> str:
     """Return how bars show what is not exact, where there is any."""
     shares = [view.share(result).interval for result in view.audit.results]
     said = ""
-    if any(not share.exact for share in shares):
+    if any(not share.is_settled for share in shares):
         said = " Whiskers are intervals."
     if any(share.value is None for share in shares):
         said += (
@@ -105,7 +105,7 @@ def _panel_note(view: View, results: Sequence[CountResult], axis: float, left_ou
     said = [f"The axis ends at {axis_words(axis)}."] if axis < 1 else []
     if left_out:
         said.append(f"{integer(left_out)} smaller ones are in the table below.")
-    unsure = [s for r in results if not (s := view.share(r).interval).exact]
+    unsure = [s for r in results if not (s := view.share(r).interval).is_settled]
     if unsure:
         lowest = min(share.sureness for share in unsure)
         sure = (
@@ -147,7 +147,7 @@ def _bar_row(view: View, result: CountResult, axis: float) -> Markup:
     is_judged = result.max_share is not None and result.judge == measured.name
     limit = float(result.max_share) if is_judged and result.max_share is not None else None
     mark = element("span", symbol, title=word, class_=f"mini {kind}") if kind != "none" else None
-    has_detail = share.value is not None and not share.exact
+    has_detail = share.value is not None and not share.is_settled
     return element(
         "li",
         element("span", view.link(result.sensitive), class_="name"),

@@ -233,7 +233,7 @@ def estimate_words(share: Interval) -> str:
     """
     if share.value is None:
         return bounds_words(share)
-    return share_words(share.value) if share.exact else f"about {share_words(share.value)}"
+    return share_words(share.value) if share.is_settled else f"about {share_words(share.value)}"
 
 
 def sure_words(share: Interval) -> str:
@@ -241,8 +241,8 @@ def sure_words(share: Interval) -> str:
 
     Without an estimate the interval is the share's text already.
     """
-    if share.exact:
-        return "exact"
+    if share.is_settled:
+        return "exact" if share.exact else "exact but for rounding"
     sure = confidence_of(share)
     return sure if share.value is None else f"{interval_words(share)}, {sure}"
 
@@ -285,7 +285,7 @@ def interval_words(share: Interval) -> str:
 
 def short_interval(share: Interval) -> str:
     """Return the bounds of a share in little room; nothing for an exact share."""
-    return "" if share.exact else interval_words(share)
+    return "" if share.is_settled else interval_words(share)
 
 
 def short_share(share: Interval) -> str:

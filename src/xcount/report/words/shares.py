@@ -139,7 +139,7 @@ def why_rows_undecided(result: CountResult) -> str | None:
 def share_with_bounds(measured: Measured) -> str:
     """Return a share, with its interval in brackets if it is an estimate."""
     share = measured.interval
-    if share.value is None or share.exact:
+    if share.value is None or share.is_settled:
         return estimate_words(share)
     return f"{estimate_words(share)} ({short_interval(share)})"
 
