@@ -261,7 +261,7 @@ def test_what_a_line_says() -> None:
     assert (
         repr(found["compared"]) == "Compared(f0, gap 80, any change: 22.2 %, 22.2 % of the regions)"
     )
-    assert repr(found["measured"]) == "Measured(volume: 9.88 %, exact)"
+    assert repr(found["measured"]) == "Measured(volume: 9.88 %, exact but for rounding)"
     assert repr(found["no witnesses"]) == "Witnesses(none: no region is sensitive)"
 
 

@@ -83,8 +83,17 @@ def visited_shares(
     if run is None:
         return None
     # A visit adds shares up in whole units: what is below one is lost.
-    is_rounded = (run.counts > 0) & (run.shares < run.share_error / _ROUNDING)
-    return None if (is_rounded & (product.mask_weights > 0)).any() else run.shares
+    least = run.share_error / _ROUNDING
+    is_rounded = (run.counts > 0) & (run.shares < least) & (product.mask_weights > 0)
+    if least_share(problem, product) > least:
+        is_rounded &= run.shares > 0
+    return None if is_rounded.any() else run.shares
+
+
+def least_share(problem: Problem, product: ProductComponent) -> float:
+    """Return the least weight that a combination of non-sensitive cells has, if it has any."""
+    others = (w for f, w in enumerate(product.cell_weights) if f not in problem.query.sensitive)
+    return math.prod(float(own[own > 0].min()) for own in others if (own > 0).any())
 
 
 def relative_error(product: ProductComponent) -> float:
@@ -232,7 +241,8 @@ class WeighedProduct:
             counted.solve((run.n_steps + 1,))
             found = (bounds == (0, 0) for bounds in counted.all_mask_bounds())
             self._is_nothing |= dict(zip(unknown, found, strict=True))
-        nothing = [i for i in tiny if self._is_nothing[int(self._masks[i])]]
+        has_no_tiny = least_share(self.problem, self.product) > 2 * _NOISE
+        nothing = [i for i in tiny if has_no_tiny or self._is_nothing[int(self._masks[i])]]
         ends[nothing] = 0.0
         is_difference[nothing] = False
         absolute = np.where(is_difference, _NOISE, underflow_error(self.product))

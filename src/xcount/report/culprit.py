@@ -147,7 +147,7 @@ def question_text(row: Compared) -> str:
 
 def times_text(ratio: Interval) -> str:
     """Return a ratio in a sentence: ``1.75 times, 1.44 to 2.14``."""
-    if ratio.low == ratio.high:
+    if ratio.is_settled:
         return f"{_factor(ratio.low)} times"
     if ratio.high == math.inf:
         interval = f"at least {_factor(ratio.low)}"
@@ -162,7 +162,7 @@ def ratio_text(ratio: Interval | None, infinity: str = "∞") -> str:
     """Return C_i / C_0 with its bounds."""
     if ratio is None:
         return NONE
-    if ratio.low == ratio.high:
+    if ratio.is_settled:
         return _factor(ratio.low)
     high = infinity if ratio.high == math.inf else _factor(ratio.high)
     interval = f"{_factor(ratio.low)} to {high}"

@@ -105,7 +105,7 @@ def _draw_bar(
         axes.plot(end, place, "o", color=_COLOUR)
     if low == end < high:  # bounds alone: pale between them
         axes.barh(place, high - low, left=low, color=_COLOUR, alpha=0.35, height=0.7)
-    if low != high:
+    if not span.is_settled:
         ends = [[end - low], [high - end]]
         axes.errorbar(end, place, xerr=ends, ecolor="black", capsize=3, fmt="none")
 

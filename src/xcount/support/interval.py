@@ -69,7 +69,8 @@ class Interval:
     @property
     def is_settled(self) -> bool:
         """Whether the number is proved, but for the rounding of floats."""
-        is_narrow = float(self.high) - float(self.low) <= _ROUNDING * float(self.high)
+        low, high = float(self.low), float(self.high)
+        is_narrow = math.isfinite(high) and high - low <= _ROUNDING * abs(high)
         return self.exact or (is_narrow and not self.is_sampled)
 
     @property

@@ -121,8 +121,8 @@ def _entries(
         down = curve[asked] if direction == "down" else down
     shares = list(curve.values())
     is_exact = {
-        "curve": all(share.exact for share in shares),
-        "effect": spectrum.n_samples is None and up.exact and down.exact,
+        "curve": all(share.is_settled for share in shares),
+        "effect": spectrum.n_samples is None and up.is_settled and down.is_settled,
     }
     is_certain = spectrum.n_samples is None  # then bounds are what floats leave open
     confidence = {

@@ -18,6 +18,7 @@ from xcount.measures.rows import Rows
 from xcount.measures.shares import measure_of
 from xcount.measures.weighting import Weighing
 from xcount.problem.problem import Problem
+from xcount.support.interval import Interval
 from xcount.support.workspace import Slot
 
 TIME_PART, LEAST_SECONDS = 0.5, 0.1
@@ -82,7 +83,8 @@ def _places(
 ) -> tuple[Place, ...]:
     def find(own: Measure, limited: Settings) -> Sequence[Place]:
         low, high = known.get(own.name, (0.0, 1.0))
-        return PlaceFinder(problem, own, limited, low if low == high else None).places()
+        share = (low + high) / 2 if Interval(None, low, high).is_settled else None
+        return PlaceFinder(problem, own, limited, share).places()
 
     return tuple(_of_each(measures, settings, find, "places", notes))
 

@@ -79,7 +79,7 @@ def bar(
     if share.value is None:
         place = {"x": f"{low:.3f}%", "width": f"{high - low:.3f}%"}
         shapes.append(element("rect", y="3", height="16", class_="fill open", **place))
-    if share.low != share.high:
+    if not share.is_settled:
         shapes.append(_segment(low, 11, high, 11, "whisker"))
         shapes.extend(_segment(x, 6, x, 16, "whisker") for x in (low, high))
     if limit is not None and limit <= axis:

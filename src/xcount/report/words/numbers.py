@@ -309,7 +309,7 @@ def share_and_interval(share: Interval) -> str:
     """
     if share.value is None:
         return interval_words(share)
-    if share.low == share.high:
+    if share.is_settled:
         return share_words(share.value)
     if share.value == 0:
         return f"at most {share_words(share.high)}"
@@ -330,7 +330,7 @@ def number_and_interval(number: Interval) -> str:
 
 def number_bounds(number: Interval) -> str:
     """Return the bounds of a number that is not exact, in brackets."""
-    if number.low == number.high:
+    if number.is_settled:
         return ""
     return f" ({number.low:.3g} to {number.high:.3g})"
 
