@@ -387,7 +387,7 @@ def test_a_line_nested_too_deeply_is_named(tmp_path: Path, xcount_command: Comma
 
 # ---- damaged journals of audits and comparisons ----
 
-LIMITED = ("--gap", "80", "--max-share", "10%", "--jobs", "1")
+LIMITED = ("--gap", "80", "--distance", "1", "--max-share", "10%", "--jobs", "1")
 
 
 def test_an_edited_count_is_counted_again(
@@ -421,7 +421,7 @@ def test_a_newer_limit_is_not_lost_with_its_line(
     """If the line with the newer verdict is damaged, the older one is not shown in its place."""
     path = tmp_path / "j.jsonl"
     kept = ("--jobs", "1", "--journal", path, "--resume")
-    words = ("audit", figure_1_file, "--gap", "80", *kept, "--max-share")
+    words = ("audit", figure_1_file, "--gap", "80", "--distance", "1", *kept, "--max-share")
     assert xcount_command(*words, "50%").status == 0
     assert xcount_command(*words, "10%").status == 1
     lines = path.read_bytes().splitlines(keepends=True)

@@ -178,6 +178,15 @@ class DomainOptions:
             repeated="list",
         ),
     )
+    unknown: bool = field(
+        default=False,
+        metadata=option(
+            "Let values change to categories that the model does not know, such as CatBoost's "
+            "(other).",
+            "whether values may change to categories that the model does not know, such as "
+            "CatBoost's ``(other)``.",
+        ),
+    )
     domain: DomainLike = field(
         default=None,
         metadata=option(
@@ -191,7 +200,13 @@ class DomainOptions:
 
     def regions(self) -> Domain:
         """Return the domain: which regions exist."""
-        return Domain.of(self.domain, one_hot=self.one_hot, where=self.where, rule=self.rule)
+        return Domain.of(
+            self.domain,
+            one_hot=self.one_hot,
+            where=self.where,
+            rule=self.rule,
+            unknown=self.unknown,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -57,7 +57,8 @@ def command(model: str, trust_pickle: bool, path: str | None, **options: Any) ->
     grid = Grid.of(ensemble, missing=asked.missing, domain=regions)
     problem = Problem(ensemble, grid, query)
     if problem.is_split:
-        raise click.UsageError("a formula knows no rules; give conditions with --where")
+        remedy = "give conditions with --where" if grid.rules else "add --unknown"
+        raise click.UsageError(f"a formula knows no rules for changes; {remedy}")
     _write(encode(problem), path or "-")
     return ANSWERED
 

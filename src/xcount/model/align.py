@@ -98,6 +98,7 @@ def _with_the_same_codes(ensembles: list[Ensemble], index: int) -> list[Ensemble
         hashes=hashes,
         other=codes[-1],
         other_labels=others,
+        other_is_unknown=all(feature.other_is_unknown for feature in features),
     )
     return [_recoded(ensemble, index, feature) for ensemble in ensembles]
 

@@ -55,7 +55,8 @@ class Feature:
     ``other`` is the code of every value (without labels: every code) that has none of its own,
     where the model takes such values; ``missing_labels`` are texts that it cannot tell from a
     missing value. With ``unknown_is_missing`` it cannot tell any unknown category from one.
-    ``other_labels`` are names of such values that the file has, but not for which feature.
+    ``other_labels`` are names of such values that the file has, but not for which feature. With
+    ``other_is_unknown``, no category that the model learnt from is among them.
     ``hashes`` are what CatBoost knows categories by, in the order of the codes; ``other`` is last.
     """
 
@@ -70,10 +71,17 @@ class Feature:
     missing_labels: tuple[str, ...] = ()
     hashes: tuple[int, ...] | None = None
     other_labels: tuple[str, ...] = ()
+    other_is_unknown: bool = False
 
     @property
     def is_categorical(self) -> bool:
         return self.categories is not None
+
+    @property
+    def unknown_codes(self) -> frozenset[int]:
+        """The codes that stand only for categories that the model did not learn from."""
+        is_unknown = self.other is not None and self.other_is_unknown
+        return frozenset({self.other} if is_unknown else ())  # type: ignore[arg-type]  # not None
 
     @property
     def takes_missing(self) -> bool:

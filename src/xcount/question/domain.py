@@ -3,6 +3,7 @@
 - ``one_hot``: columns of which exactly one is 1 are one categorical feature.
 - ``where``: conditions that every region fulfils, those it starts from and its neighbours.
 - ``rule``: ``COND -> COND``; regions that break it do not exist.
+- ``unknown``: whether a value may become a category that the model does not know.
 
 A domain is only text, the same in options, TOML files, Python and JSON; a model gives it meaning
 (:meth:`Domain.pulled_back`, :meth:`Domain.values`).
@@ -53,6 +54,10 @@ class Domain:
     ] = field(default_factory=dict)
     where: Annotated[tuple[str, ...], Json("Conditions that every region satisfies.")] = ()
     rule: Annotated[tuple[str, ...], Json("Rules that every region satisfies.")] = ()
+    unknown: Annotated[
+        bool,
+        Json("Whether values may become categories unknown to the model.", is_optional=True),
+    ] = False
     places: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """The place of each text in the domain's file, for messages only."""
 
@@ -64,6 +69,7 @@ class Domain:
         one_hot: OneHot = (),
         where: Words = (),
         rule: Words = (),
+        unknown: bool = False,
     ) -> Domain:
         """Return the domain of a file, mapping or domain, with more groups and conditions.
 
@@ -72,6 +78,7 @@ class Domain:
             one_hot: groups of columns, as a mapping, or as text ``NAME=COL,COL,...[,+none]``.
             where: conditions.
             rule: rules ``COND -> COND``.
+            unknown: whether a value may become a category that the model does not know.
         """
         base = _base(domain)
         groups = dict(base.one_hot)
@@ -80,10 +87,11 @@ class Domain:
                 raise QueryError(f"the one-hot group {name!r} is given twice")
             groups[name] = columns
         conditions = (*base.where, *_listed(where, "where"))
-        return cls(groups, conditions, (*base.rule, *_listed(rule, "rule")), base.places)
+        rules = (*base.rule, *_listed(rule, "rule"))
+        return cls(groups, conditions, rules, base.unknown or unknown, base.places)
 
     def __bool__(self) -> bool:
-        return bool(self.one_hot or self.where or self.rule)
+        return bool(self.one_hot or self.where or self.rule or self.unknown)
 
     def __repr__(self) -> str:
         return f"Domain({visible(self.text) or 'everything'})"
@@ -92,7 +100,8 @@ class Domain:
     def text(self) -> str:
         """The whole domain in one line."""
         groups = [f"{name} = one of {_shortened(c)}" for name, c in self.one_hot.items()]
-        return "; ".join([*groups, *self.where, *self.rule])
+        unknown = ["to unknown categories, too"] if self.unknown else []
+        return "; ".join([*groups, *self.where, *self.rule, *unknown])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ``domain`` of a result's JSON."""
@@ -101,7 +110,7 @@ class Domain:
     @property
     def fingerprint(self) -> list[object]:
         """Everything that answers depend on, for a journal's key."""
-        return [sorted(self.one_hot.items()), self.where, self.rule]
+        return [sorted(self.one_hot.items()), self.where, self.rule, self.unknown]
 
     def pulled_back(self, ensemble: Ensemble) -> Ensemble:
         """Return the ensemble with the one-hot groups as features."""
@@ -266,7 +275,7 @@ def _parsed(domain: str | os.PathLike[str], text: str) -> dict[str, Any]:
         raise QueryError(f"the domain {domain} is not valid TOML: nested too deeply") from None
 
 
-_WORDS = ("one-hot", "where", "rule")
+_WORDS = ("one-hot", "where", "rule", "unknown")
 
 
 _NOWHERE = _Places()
@@ -280,16 +289,19 @@ def _from_mapping(words: Mapping[str, Any], places: _Places = _NOWHERE) -> Domai
             near = nearest(name, _WORDS, cutoff=0.6)
             meant = f"; did you mean {near!r}?" if near else ""
             raise QueryError(
-                f"{places.in_front(name)}a domain has one-hot, where and rule, but no "
+                f"{places.in_front(name)}a domain has one-hot, where, rule and unknown, but no "
                 f"{name!r}{meant}"
             )
     try:
         groups = _groups(known.get("one-hot", ()))
         where, rule = (_listed(known.get(name, ()), name) for name in ("where", "rule"))
+        unknown = known.get("unknown", False)
+        if not isinstance(unknown, bool):
+            raise QueryError(f"unknown of a domain is true or false, not {unknown!r}")
     except QueryError as error:
         raise QueryError(f"{places.file}: {error}" if places.file else str(error)) from None
     said = (*groups, *where, *rule) if places.file else ()
-    return Domain(groups, where, rule, {each: places.of(each) for each in said})
+    return Domain(groups, where, rule, unknown, {each: places.of(each) for each in said})
 
 
 def _groups(one_hot: object) -> dict[str, tuple[str, ...]]:

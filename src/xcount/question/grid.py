@@ -402,7 +402,9 @@ class Grid:
             feature = _joined([ensemble.features[index] for ensemble in ensembles])
             is_placed = missing == "cell" or (missing == "auto" and feature.name in missing_in)
             axis = _axis(feature, guards[index], sets[index], is_placed, dtype)
-            axes.append(replace(axis, missing_is_target=missing == "cell"))
+            no_targets = frozenset() if domain.unknown else feature.unknown_codes
+            axis = replace(axis, no_targets=no_targets, missing_is_target=missing == "cell")
+            axes.append(axis)
         joined = replace(first, features=tuple(axis.feature for axis in axes))
         rules = domain.rules(joined, dtype)
         told_apart = [test for sides in rules for side in sides for test in side]
@@ -554,6 +556,7 @@ def _joined(features: list[Feature]) -> Feature:
             like_missing=like_missing,
             missing_as=missing_as,
             unknown_is_missing=all(feature.unknown_is_missing for feature in features),
+            other_is_unknown=all(feature.other_is_unknown for feature in features),
         )
     codes = tuple(sorted({code for f in features for code in f.categories or ()}))
     names = {

@@ -14,7 +14,7 @@ knows are one, the last. Statistics of several features together are no test of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -85,10 +85,15 @@ class Categories:
         info: the model's ``features_info``.
         tables: the model's ``ctr_data``.
         where: the place for error messages.
+        one_hot_max_size: the most categories that a feature without statistics had in training, if
+            the file has this parameter.
     """
 
-    def __init__(self, info: dict[str, Any], tables: object, where: str) -> None:
+    def __init__(
+        self, info: dict[str, Any], tables: object, where: str, one_hot_max_size: object = None
+    ) -> None:
         self._info, self._where = info, where
+        self._one_hot_max_size = one_hot_max_size
         self._tables = fields.as_object({} if tables is None else tables, f"{where}: ctr_data")
         self._place = f"{where}: features_info.categorical_features"
         self._listed = fields.optional_list(info, "categorical_features", self._place)
@@ -272,17 +277,27 @@ class Categories:
         for number, column in self.columns.items():
             known = self._known[number]
             others = set(self._named).difference(known)
+            if number not in self._without_statistics:
+                others.clear()
             found[column] = Feature(
                 names[column],
                 tuple(range(len(known))),
                 tuple(named.get(category, f"#{category}") for category in known),
                 other=len(known) - 1,
                 hashes=known[:-1],
-                other_labels=tuple(sorted(named[category] for category in others))
-                if number in self._without_statistics
-                else (),
+                other_labels=tuple(sorted(named[category] for category in others)),
+                other_is_unknown=self._has_all_categories(number, others),
             )
         return found
+
+    def _has_all_categories(self, number: int, others: Collection[int]) -> bool:
+        """Return whether every category that a feature had in training has a code of its own."""
+        if number not in self._without_statistics:
+            return True
+        is_full = isinstance(self._one_hot_max_size, int) and (
+            len(self._known[number]) > self._one_hot_max_size  # one of them is the unknown one
+        )
+        return is_full or (bool(self._named) and not others)
 
 
 def _hash(value: object, where: str) -> int:

@@ -174,7 +174,10 @@ def from_document(document: object, where: str, format_name: str) -> Ensemble:
     """Turn a parsed model document into an ensemble."""
     model = fields.as_object(document, where)
     info = fields.as_object(fields.member(model, "features_info", where), f"{where}: features_info")
-    categories = Categories(info, model.get("ctr_data"), where)
+    trained_with = _nested(_nested(model.get("model_info")).get("params"))
+    of_categories = _nested(trained_with.get("cat_feature_params"))
+    one_hot_max_size = of_categories.get("one_hot_max_size")
+    categories = Categories(info, model.get("ctr_data"), where, one_hot_max_size)
     columns = _read_columns(info, categories, where)
     reader = SplitReader(len(columns.flat), categories)
     if "oblivious_trees" in model:

@@ -197,7 +197,7 @@ def _coded(feature: Feature, known: list[Any], missing: Any, other: list[Any]) -
         while name in labels:
             name = f"({name})"
         labels.append(name)
-        feature = replace(feature, other=codes[-1])
+        feature = replace(feature, other=codes[-1], other_is_unknown=True)
     coded = replace(
         feature, categories=tuple(codes), labels=None if labels is None else tuple(labels)
     )
