@@ -123,6 +123,12 @@ MEASURED = {
             "description": "`rows`: their numbers, from 0.",
             "items": {"type": "integer", "minimum": 0},
         },
+        "n_fixed": {
+            "type": "integer",
+            "description": "`rows`: how many of those with a place cannot be sensitive because no "
+            "other values of the sensitive features are in the domain there.",
+            "minimum": 0,
+        },
         "n_sensitive": {
             "type": "integer",
             "description": "`rows`: how many of them are sensitive.",

@@ -84,7 +84,10 @@ def _message(result: CountResult) -> list[str]:
         f"{result.verdict}: the share is {judgement(result)}",
         question_text(result),
         f"  sensitive: {answer_text(result)}",
-        *(f"  by {name}: {measured_text(m)}" for name, m in result.measures.items()),
+        *(
+            f"  by {name}: {measured_text(m, result.sensitive)}"
+            for name, m in result.measures.items()
+        ),
         f"  regions: {count_text(result.n_regions)}",
         f"  model: {what}",
         f"  run: {result.method}, {_ending(result)}, seed {result.seed}",

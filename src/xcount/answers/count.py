@@ -243,6 +243,7 @@ def _solved(
         high=tally.high,
         confidence=tally.confidence,
         n_regions=problem.n_regions,
+        n_fixed=problem.grid.n_fixed(query.sensitive),
         domain=problem.grid.domain or None,
         method=tally.method,
         stop_reason=tally.stop_reason,

@@ -380,6 +380,13 @@ class GroupRates:
         ),
     ]
     n_samples: Samples = None
+    is_assumed: Annotated[
+        bool,
+        Json(
+            "Whether `favourable` is an assumption, because `--favourable` did not name it.",
+            name="favourable_assumed",
+        ),
+    ] = False
 
     @property
     def ratio_if_all(self) -> Interval | None:

@@ -243,6 +243,15 @@ class CountResult(DisplayMixin):
             "The number of regions of the domain, of any size.", {"minimum": 1}, column="n_regions"
         ),
     ]
+    n_fixed: Annotated[
+        int,
+        Json(
+            "How many of them cannot be sensitive because no other values of the sensitive "
+            "features are in the domain there.",
+            _AT_LEAST_0,
+            column="n_fixed",
+        ),
+    ] = 0
     domain: AskedDomain = None
     max_share: Annotated[
         Limit | None,
@@ -381,7 +390,8 @@ class CountResult(DisplayMixin):
         n = self.n_regions
         value = None if self.count is None else Fraction(self.count, n)
         share = Interval(value, Fraction(self.low, n), Fraction(self.high, n), self.confidence)
-        return Measured(REGIONS, share, self.stop_reason)
+        details = {"n_regions": n, "n_fixed": self.n_fixed}
+        return Measured(REGIONS, share, self.stop_reason, details)
 
     @property
     def order(self) -> tuple[float, float, tuple[str, ...]]:

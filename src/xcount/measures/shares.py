@@ -116,6 +116,7 @@ def _measured(
         "left_out": measure.n_left_out,
         "left_out_reasons": {reason: len(rows) for reason, rows in measure.left_out.items()},
         "left_out_rows": sorted(row for rows in measure.left_out.values() for row in rows),
+        "n_fixed": int(problem.grid.are_fixed(measure.regions, problem.query.sensitive).sum()),
         "n_sensitive": len(sensitive),
         "sensitive_rows": sensitive.tolist(),
         **measure.details,

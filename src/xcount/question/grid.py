@@ -459,6 +459,25 @@ class Grid:
         """Return whether not all changes of the sensitive features are allowed everywhere."""
         return bool(self.rules) or any(self.axes[f].only_starts for f in sensitive)
 
+    def fixed_boxes(self, sensitive: Sequence[int]) -> list[Box]:
+        """Return the boxes with one mask: no other one is in the domain from their regions."""
+        counts = self.cell_counts
+        return [box for box in self.boxes(sensitive) if box.n_masks(counts, sensitive) == 1]
+
+    def n_fixed(self, sensitive: Sequence[int]) -> int:
+        """Return the number of regions from which no other mask is in the domain."""
+        counts = self.cell_counts
+        return sum(box.n_regions(counts, sensitive) for box in self.fixed_boxes(sensitive))
+
+    def are_fixed(
+        self, regions: NDArray[np.integer], sensitive: Sequence[int]
+    ) -> NDArray[np.bool_]:
+        """Return from which regions no other mask is in the domain."""
+        found: NDArray[np.bool_] = np.zeros(len(regions), dtype=np.bool_)
+        for box in self.fixed_boxes(sensitive):
+            found |= box.holds(regions, sensitive)
+        return found
+
     def exists(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return whether each region (of existing cells) obeys the rules."""
         found = np.ones(len(regions), dtype=np.bool_)

@@ -429,6 +429,8 @@ def resolve_output(ensemble: Ensemble, output: object) -> int:
     text = str(output).strip()
     if n_outputs > 1 and text in labels:
         return labels.index(text)
+    if n_outputs == 1 and (ensemble.task == "binary" or len(labels) == 2):
+        return _margin_of_class(text, labels)
     if text.isascii() and text.isdigit() and int(text) < n_outputs:
         return int(text)
     if n_outputs == 1:
@@ -437,6 +439,19 @@ def resolve_output(ensemble: Ensemble, output: object) -> int:
         )
     known = _listed(labels) if labels else f"0..{n_outputs - 1}"
     raise QueryError(f"unknown class {text!r}; the {ensemble.output_word} are {known}")
+
+
+def _margin_of_class(text: str, labels: Sequence[str]) -> int:
+    """Return the index of a binary model's one margin, which is that of class 1."""
+    names = [*labels] if len(labels) == 2 else ["0", "1"]
+    if text in (names[1], "1"):
+        return 0
+    if text in (names[0], "0"):
+        raise QueryError(
+            f"the model's one margin is that of class {names[1]}, not of {text}: leave out --class "
+            "(class_); where it rises, the other class falls (--direction)"
+        )
+    raise QueryError(f"unknown class {text!r}; the classes are {', '.join(names)}")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -107,6 +107,22 @@ class Box:
         found: list[int] = np.flatnonzero(self.masks.any(axis=others)).tolist()
         return found
 
+    def n_masks(self, cell_counts: Sequence[int], sensitive: Sequence[int]) -> int:
+        """Return how many masks exist in the box, to start from or to change to."""
+        if self.masks is not None:
+            return int(self.masks.sum())
+        return math.prod(cell_counts[f] for f in sensitive)
+
+    def holds(self, regions: NDArray[np.integer], sensitive: Sequence[int]) -> Flags:
+        """Return which existing regions belong to the box."""
+        found: Flags = np.ones(len(regions), dtype=np.bool_)
+        for feature, cells in self.cells.items():
+            found &= np.isin(regions[:, feature], cells)
+        belonging = self.masks if self.starts is None else self.starts
+        if belonging is not None:
+            found &= belonging[tuple(regions[:, feature] for feature in sensitive)]
+        return found
+
     def n_regions(self, cell_counts: Sequence[int], sensitive: Sequence[int]) -> int:
         """Return the number of regions in the box."""
         n_masks = math.prod(cell_counts[f] for f in sensitive)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xcount.answers.result import CountResult
+from xcount.answers.result import CountResult, Verdict
 from xcount.measures.measured import REGIONS
 from xcount.question.domain import Domain
 from xcount.report.culprit import comparison_headline, ratio_text
 from xcount.report.explanation_text import compared_effects_table, people_of_audit
 from xcount.report.lead import first_groups, headline, opening
-from xcount.report.sentences import gaps_sentence, mean_share_text
+from xcount.report.sentences import gaps_sentence, label_of, mean_share_text
 from xcount.report.terminal import coloured, escaped
 from xcount.report.words.numbers import (
     NONE,
@@ -22,7 +22,7 @@ from xcount.report.words.numbers import (
     short_interval,
     table_share,
 )
-from xcount.report.words.shares import has_rows, realism_words, rows_words
+from xcount.report.words.shares import has_rows, realism_words, rows_words, share_of_changeable
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.runs.ranked import Ranked
@@ -55,7 +55,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
         table.add_column("Rows", overflow="fold")
     table.add_column("Time", justify="right", min_width=7)  # folding does not hang on it
     if judged:
-        table.add_column("Verdict")
+        table.add_column("Verdict", min_width=len(Verdict.UNDECIDED))
     rows = [(ranked, result) for ranked in audit.ranking for result in ranked.results]
     shown = _chosen(audit, rows)
     for ranked, result in shown:
@@ -77,6 +77,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
     return [
         *_answer(audit),
         table,
+        *_changeable([result for _, result in shown]),
         *_measures_table(audit),
         *_population(audit),
         *people_of_audit(sorted(audit.results, key=lambda result: result.order)),
@@ -149,14 +150,26 @@ def _share(result: CountResult, measure: str) -> str:
     found = result.measured(measure)
     if found is None or not found.is_known:
         return NONE
-    rows = f": {rows_words(found)}" if has_rows(found) else ""
-    return escaped(f"{share_and_interval(found.interval)}{rows}")
+    note = rows_words(found) if has_rows(found) else share_of_changeable(found)
+    said = "" if note is None else f": {note}"
+    return escaped(f"{share_and_interval(found.interval)}{said}")
 
 
 def _rows(result: CountResult) -> str:
     """Return the rows of the judged share."""
     found = result.measured(result.judge)
     return escaped(rows_words(found)) if found is not None and has_rows(found) else NONE
+
+
+def _changeable(results: Sequence[CountResult]) -> list[RenderableType]:
+    """Return the judged shares among those that can change, if not all can."""
+    lines = []
+    for result in results:
+        found = result.measured(result.judge)
+        among = None if found is None else share_of_changeable(found, result.sensitive)
+        if among is not None:
+            lines.append(escaped(f"  {label_of(result)}, {result.change.label}: {among}"))
+    return ["Among those that can change", *lines] if lines else []
 
 
 def _verdict(result: CountResult) -> str:

@@ -17,6 +17,7 @@ from xcount.answers.explanation import (
 from xcount.answers.result import CountResult
 from xcount.question.change import Change
 from xcount.report.explanation_words import (
+    ASSUMED,
     IF_ALL_MEANS,
     NEAREST_TO_PEOPLE,
     brief_share,
@@ -240,7 +241,7 @@ def _rates_table(rates: Sequence[GroupRates]) -> RenderableType:
     from rich.table import Table
 
     table = Table(
-        title=f"How often the decision is {escaped(rates[0].favourable)}",
+        title=f"How often the decision is {escaped(rates[0].favourable)}{_assumed(rates[0])}",
         title_justify="left",
         title_style="bold",
         caption_justify="left",
@@ -306,7 +307,8 @@ def _ratios_table(rates: Mapping[tuple[str, ...], GroupRates]) -> RenderableType
     from rich.table import Table
 
     first = next(iter(rates.values()))
-    title = f"How often the decision is {escaped(first.favourable)}, by {first.measure}"
+    decision = f"{escaped(first.favourable)}{_assumed(first)}"
+    title = f"How often the decision is {decision}, by {first.measure}"
     table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
     for head in ("Groups by", "Lowest", "Highest", "Lowest over highest"):
         table.add_column(head, justify="right" if head == "Lowest over highest" else "left")
@@ -320,6 +322,11 @@ def _ratios_table(rates: Mapping[tuple[str, ...], GroupRates]) -> RenderableType
             table.add_row("  if all were", *map(escaped, ends), _number(own.ratio_if_all))
             table.caption = IF_ALL_MEANS
     return table
+
+
+def _assumed(rates: GroupRates) -> str:
+    """Say that a decision is the favourable one by assumption, if nobody named it."""
+    return f" (the favourable one: {ASSUMED})" if rates.is_assumed else ""
 
 
 def _most_real(entries: Sequence[Entry]) -> Entry | None:

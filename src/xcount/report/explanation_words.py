@@ -31,6 +31,8 @@ from xcount.support.interval import Interval, Number
 FOUR_FIFTHS = 0.8
 """US agencies examine adverse impact ratios below this one (29 CFR 1607.4 D)."""
 
+ASSUMED = "assumed; --favourable names it"
+"""Said of a favourable decision that nobody named."""
 NEAREST_TO_PEOPLE = ("rows", "population", "marginals", "volume", "regions")
 """The measures, those that are nearest to real people first."""
 
@@ -263,3 +265,8 @@ def if_all_sentence(rates: GroupRates) -> str:
         f"highest{number_bounds(ratio)}: that is the effect of the feature itself; the rest comes "
         "from other differences between the groups."
     )
+
+
+def favourable_text(rates: GroupRates) -> str:
+    """Return the favourable decision, and that it is an assumption if nobody named it."""
+    return f"{rates.favourable} ({ASSUMED})" if rates.is_assumed else rates.favourable

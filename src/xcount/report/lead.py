@@ -276,7 +276,7 @@ def answer(audit: AuditResult, result: CountResult, share: Measured) -> str:
     label = audit.output_label
     of_class = "" if label is None else f" of class {short_names([label])}"
     outcome = result.change.outcome(modal, score_of(audit), of_class)
-    return f"{condition}, {outcome} {among_whom(share)}"
+    return f"{condition}, {outcome} {among_whom(share, result.sensitive)}"
 
 
 def _reaches_all(audit: AuditResult, result: CountResult) -> bool:

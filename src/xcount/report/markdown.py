@@ -12,6 +12,7 @@ from xcount.report.explanation_words import (
     brief_share,
     effect_sentence,
     explanation_of,
+    favourable_text,
     of_measure,
     place_numbers,
     said_of,
@@ -36,7 +37,7 @@ from xcount.report.words.numbers import (
     short_share,
     sure_words,
 )
-from xcount.report.words.shares import file_name, has_rows, of_whom, rows_words
+from xcount.report.words.shares import file_name, has_rows, of_whom, rows_words, share_of_changeable
 from xcount.runs.audit import AuditResult
 from xcount.support.interval import Interval
 from xcount.support.visible import visible
@@ -114,9 +115,11 @@ def _heads(audit: AuditResult) -> list[str]:
 def _share(measured: Measured | None) -> tuple[str, str]:
     """Return a share and how sure it is; rows with their numbers."""
     share = Interval.unknown_share() if measured is None else measured.interval
-    if measured is None or not has_rows(measured):
-        return estimate_words(share), sure_words(share)
-    return f"{estimate_words(share)} ({escaped(rows_words(measured))})", sure_words(share)
+    note = None
+    if measured is not None:
+        note = rows_words(measured) if has_rows(measured) else share_of_changeable(measured)
+    said = "" if note is None else f" ({escaped(note)})"
+    return f"{estimate_words(share)}{said}", sure_words(share)
 
 
 def _row(result: CountResult, measures: list[str]) -> str:
@@ -204,7 +207,7 @@ def _rates_sentence(rates: GroupRates, measure: str) -> str:
     ordered = sorted(rates.cells, key=lambda group: group.rate.least)
     whom = said_of(rates, measure)
     return (
-        f"The favourable decision is {rates.favourable}; lowest rate {_rate(ordered[0])}, "
+        f"The favourable decision is {favourable_text(rates)}; lowest rate {_rate(ordered[0])}, "
         f"highest {_rate(ordered[-1])}{whom and f' {whom}'}{_ratio(rates.ratio)}."
     )
 

@@ -19,7 +19,7 @@ from xcount.support.visible import visible
 COLUMNS = tuple(str(field.json.column) for field in columns_of(CountResult))
 _RATIO_COLUMNS = ("ratio", "ratio_low", "ratio_high", "ratio_confidence")
 _SHARE_KEYS = ("share", "low", "high")
-_ROW_KEYS = ("n_sensitive", "n_rows", "outside", "left_out", "left_out_reasons")
+_ROW_KEYS = ("n_sensitive", "n_rows", "outside", "left_out", "left_out_reasons", "n_fixed")
 _FORMULA_STARTS = ("=", "+", "-", "@")
 
 

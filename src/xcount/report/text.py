@@ -28,9 +28,9 @@ from xcount.report.words.shares import (
     realism_words,
     rows_share,
     rows_words,
+    share_of_changeable,
     why_rows_undecided,
 )
-from xcount.support.interval import Interval
 from xcount.support.numerals import scientific_text
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def count_tables(result: CountResult) -> list[RenderableType]:
     if result.judge == REGIONS:
         _add_verdict(card, result)
     for name, measured in result.measures.items():
-        card.add_row(f"By {name}", measured_text(measured))
+        card.add_row(f"By {name}", measured_text(measured, result.sensitive))
     if (realism := realism_words([result])) is not None:
         card.add_row("Population", realism)
     if result.judge != REGIONS:
@@ -142,7 +142,7 @@ def _add_verdict(card: Card, result: CountResult) -> None:
     card.add_row("Verdict", (str(result.verdict), style_of(result.verdict)), said)
 
 
-def measured_text(measured: Measured) -> str:
+def measured_text(measured: Measured, names: Sequence[str] = ()) -> str:
     """Return one measure of a result, e.g. ``12.5 % (exact)``."""
     share, details = measured.interval, measured.details
     low, high = share_words(share.low), share_words(share.high)
@@ -151,7 +151,7 @@ def measured_text(measured: Measured) -> str:
         why = details.get("note") or _STOPPED[measured.stop_reason]
         return interval if measured.is_known else f"unknown: {why}"
     if has_rows(measured):
-        return f"{rows_share(share)}: {rows_words(measured)}"
+        return f"{rows_share(share)}: {rows_words(measured, names)}"
     if share.is_settled:
         return f"{share_words(share.value)} ({sure_words(share)})"
     return f"{estimate_words(share)}, {interval}"
@@ -368,11 +368,16 @@ def _model_text(result: CountResult) -> str:
 
 
 def _share_interval(result: CountResult) -> str:
-    share = result.share_under(REGIONS) or Interval.unknown_share()
+    measured = result.measured(REGIONS)
+    assert measured is not None
+    changeable = share_of_changeable(measured, result.sensitive)
+    among = "" if changeable is None else f"; {changeable}"
+    share = measured.interval
     if share.exact:
-        return estimate_words(share)
+        return f"{estimate_words(share)}{among}"
     interval = f"between {share_words(share.low)} and {share_words(share.high)}"
-    return interval if share.value is None else f"{estimate_words(share)}, {interval}"
+    estimate = "" if share.value is None else f"{estimate_words(share)}, "
+    return f"{estimate}{interval}{among}"
 
 
 def _run_text(result: CountResult) -> str:

@@ -35,11 +35,13 @@ class Decision:
         flip: how the model decides.
         value: the decision: 1 above the cut-off and 0 below it, or the class that wins.
         label: its name.
+        is_assumed: whether nobody named it as the favourable one.
     """
 
     flip: Flip
     value: int
     label: str
+    is_assumed: bool = False
 
 
 def problem_of_not_deciding(problem: Problem, decision: Decision) -> Problem:

@@ -64,11 +64,13 @@ def decision_of(ensemble: Ensemble, change: Change, favourable: object = None) -
     names = _names(ensemble, flip)
     if favourable is not None:
         word = str(favourable).strip()
-        sides = {"above": 1, "below": 0} if flip.cutoff is not None else {}
-        if word not in names and word not in sides:
-            listed = ", ".join([*names, *sides])
+        known = {name: value for value, name in enumerate(names)}
+        if flip.cutoff is not None:
+            known = {**_classes(ensemble), **known, "above": 1, "below": 0}
+        if word not in known:
+            listed = ", ".join(known)
             raise QueryError(f"the model has no decision {word!r}; its decisions are {listed}")
-        value = names.index(word) if word in names else sides[word]
+        value = known[word]
     elif flip.cutoff is not None:
         value = 1
     elif change.names_class:
@@ -78,7 +80,14 @@ def decision_of(ensemble: Ensemble, change: Change, favourable: object = None) -
             f"which of the classes {', '.join(names)} is the favourable decision? say it with "
             "--favourable"
         )
-    return Decision(flip, value, names[value])
+    return Decision(flip, value, names[value], is_assumed=favourable is None)
+
+
+def _classes(ensemble: Ensemble) -> dict[str, int]:
+    """Return the classes of a binary model, by number and by name: sides of any cut-off."""
+    labels = ensemble.class_labels or ()
+    named = {label: value for value, label in enumerate(labels)} if len(labels) == 2 else {}
+    return {"0": 0, "1": 1, **named} if named or ensemble.task == "binary" else {}
 
 
 def _names(ensemble: Ensemble, flip: Flip) -> list[str]:
@@ -144,6 +153,7 @@ def group_rates(
     return GroupRates(
         measure=measure.name,
         favourable=decision.label,
+        is_assumed=decision.is_assumed,
         cells=tuple(entries),
         ratio=ratio_of(rates),
         exact=is_exact,

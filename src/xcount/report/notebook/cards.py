@@ -25,6 +25,7 @@ from xcount.report.bars import SHARE, Bar, Bars, bars_of
 from xcount.report.culprit import comparison_headline
 from xcount.report.explanation_words import (
     NEAREST_TO_PEOPLE,
+    favourable_text,
     if_all_sentence,
     of_measure,
     ratio_sentence,
@@ -41,7 +42,7 @@ from xcount.report.words.numbers import (
     seconds_text,
     share_words,
 )
-from xcount.report.words.shares import among_whom
+from xcount.report.words.shares import among_whom, of_measured
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared
@@ -95,8 +96,8 @@ def _share_line(result: CountResult, measure: str) -> str:
     """Return the share that leads; of rows, their numbers, too."""
     measured = share_shown(result, measure)
     if measured.name != "rows":
-        return f"{estimate_words(measured.interval)} {OF_MEASURE[measure]}"
-    said = among_whom(measured).removeprefix("for ")
+        return f"{estimate_words(measured.interval)} {of_measured(measured)}"
+    said = among_whom(measured, result.sensitive).removeprefix("for ")
     return f"{said[0].upper()}{said[1:]}"
 
 
@@ -170,7 +171,7 @@ def _(result: Explanation) -> Markup:
         for place in of_measure(result.places, nearest)[:1]
     ]
     facts += [
-        f"favourable decisions ({rates.favourable}): {ratio_sentence(rates)} "
+        f"favourable decisions ({favourable_text(rates)}): {ratio_sentence(rates)} "
         f"{if_all_sentence(rates)}".rstrip()
         for rates in of_measure(result.rates, nearest)[:1]
     ]

@@ -7,7 +7,7 @@ numbers under the pointer, and asks no network for anything.
 from __future__ import annotations
 
 from xcount.answers.result import CountResult, Verdict
-from xcount.report.explanation_words import effect_sentence, explanation_of, of_measure
+from xcount.report.explanation_words import ASSUMED, effect_sentence, explanation_of, of_measure
 from xcount.report.lead import bound_text, headline, paragraphs, share_shown
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.page.features import features
@@ -115,7 +115,8 @@ def _key_figures(view: View) -> Markup | None:
     for rates in of_measure(explanation_of(result).rates, share.name)[:1]:
         if rates.ratio.value is not None:
             whose = "as observed, " if rates.differs else ""
-            what = f"lowest favourable rate over highest, {whose}by {rates.measure}"
+            assumed = f", if {rates.favourable} is favourable ({ASSUMED})" * rates.is_assumed
+            what = f"lowest favourable rate over highest, {whose}by {rates.measure}{assumed}"
             cards.append((f"{rates.ratio.value:.3g}", what))
         if_all = rates.ratio_if_all
         if rates.differs and if_all is not None and if_all.value is not None:

@@ -50,7 +50,14 @@ from xcount.report.words.numbers import (
     table_share,
     time_text,
 )
-from xcount.report.words.shares import file_name, has_rows, of_whom, realism_words, rows_words
+from xcount.report.words.shares import (
+    file_name,
+    has_rows,
+    of_whom,
+    realism_words,
+    rows_words,
+    share_of_changeable,
+)
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared, together
 from xcount.runs.protected import is_protected
@@ -381,8 +388,9 @@ def _share_cell(result: CountResult | None, measure: str) -> Cell:
     if measured is None:
         return number_cell(NONE)
     share = measured.interval
-    rows = element("small", rows_words(measured)) if has_rows(measured) else None
-    return number_cell([short_share(share), rows], share.least, sure_words(share))
+    note = rows_words(measured) if has_rows(measured) else share_of_changeable(measured)
+    small = None if note is None else element("small", note)
+    return number_cell([short_share(share), small], share.least, sure_words(share))
 
 
 def _count_cell(result: CountResult | None) -> Cell:

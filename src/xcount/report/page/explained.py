@@ -8,6 +8,7 @@ from xcount.answers.explanation import Effect, GroupRates, Place
 from xcount.answers.result import CountResult
 from xcount.report.explanation_words import (
     explanation_of,
+    favourable_text,
     highest,
     if_all_sentence,
     of_measure,
@@ -131,7 +132,9 @@ def _rates(rates: GroupRates, result: CountResult) -> list[Child]:
             text = f"if all were: {share_and_interval(cell.if_all)}"
             rows.append(_rate_row("if all were", cell.if_all, text, None))
     return [
-        element("p", f"The favourable decision is {rates.favourable}. {ratio_sentence(rates)}"),
+        element(
+            "p", f"The favourable decision is {favourable_text(rates)}. {ratio_sentence(rates)}"
+        ),
         element("p", said) if (said := if_all_sentence(rates)) else None,
         element("ol", rows, class_="bars"),
     ]

@@ -12,7 +12,7 @@ from xcount.report.page.tables import Cell, Row, number_cell, row, table, text_c
 from xcount.report.page.view import View
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.words.numbers import NONE, plural, short_interval, sure_words, table_share
-from xcount.report.words.shares import has_rows, rows_words
+from xcount.report.words.shares import has_rows, rows_words, share_of_changeable
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared
 
@@ -102,6 +102,8 @@ def measured_cell(measured: Measured | None, more: str = "") -> Cell:
         details.append(element("small", short_interval(share)))
     if has_rows(measured):
         details.append(element("small", rows_words(measured)))
+    elif (changeable := share_of_changeable(measured)) is not None:
+        details.append(element("small", changeable))
     if more:
         details.append(element("small", more))
     return number_cell([table_share(share), details], share.least, sure_words(share))

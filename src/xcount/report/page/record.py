@@ -32,7 +32,7 @@ from xcount.report.words.numbers import (
     sure_words,
     table_share,
 )
-from xcount.report.words.shares import file_name
+from xcount.report.words.shares import file_name, share_of_changeable
 from xcount.runs.audit import AuditResult
 from xcount.runs.inputs import Input
 from xcount.support.interval import Interval
@@ -66,13 +66,16 @@ def all_counts(view: View) -> Markup:
 
 
 def _count_row(view: View, result: CountResult, is_judged: bool) -> Row:
-    share, judge = share_shown(result, REGIONS).interval, view.audit.judge
+    measured, judge = share_shown(result, REGIONS), view.audit.judge
+    share = measured.interval
+    among = share_of_changeable(measured)
+    sure = sure_words(share) if among is None else f"{sure_words(share)}; {among}"
     stopped = f"{result.stop_reason}, {seconds_text(result.seconds)}"
     return row(
         text_cell(view.link(result.sensitive)),
         Cell(panel_label(result.distance, result.change), result.change.size),
         _with_details(count_or_bounds(result), "" if result.exact else _bounds(result), share),
-        _with_details(table_share(share), sure_words(share), share),
+        _with_details(table_share(share), sure, share),
         *([measured_cell(result.measured(judge))] if judge != REGIONS else []),
         *([_verdict(result)] if is_judged else []),
         text_cell([result.method, element("small", stopped)]),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from xcount.answers.result import CountResult, Verdict
@@ -16,7 +17,9 @@ from xcount.report.words.numbers import (
     interval_words,
     plural,
     share_words,
+    short_integer,
     short_interval,
+    short_share,
 )
 from xcount.support.interval import Interval
 from xcount.support.visible import visible
@@ -30,9 +33,8 @@ def of_whom(measured: Measured) -> str:
     """Return of whom or what a share is: ``of the 6,000 cases in x.csv``."""
     details = measured.details
     source = file_name(str(details.get("source") or "")) or "the data"
-    if measured.name == "rows" and "n_sensitive" in details:
-        notes = rows_notes(measured)
-        apart = f" ({'; '.join(notes)})" if notes else ""
+    if has_rows(measured):
+        apart = _in_brackets(_rows_apart(measured))
         return f"of the {integer(_n_asked(measured))} cases in {source}{apart}"
     return {
         REGIONS: "of all regions",
@@ -43,41 +45,49 @@ def of_whom(measured: Measured) -> str:
     }.get(measured.name, f"by {measured.name}")
 
 
-def among_whom(measured: Measured) -> str:
+def among_whom(measured: Measured, names: Sequence[str] = ()) -> str:
     """Return a share with its whole, as it follows ``decide differently``.
 
     Rows are counted: ``for 147 of the 7,000 cases in x.csv (2.1 %)``. An estimate says so: ``for
-    about 8.17 % (5.27 to 11.9 %) of a population like x.csv``.
+    about 8.17 % (5.27 to 11.9 %) of a population like x.csv``. With the names of the sensitive
+    features, it says what share of those who can change that is, if not all can.
     """
     share, whole = measured.interval, of_whom(measured)
     preposition = "for" if measured.name in (*OF_PEOPLE, "marginals") else "in"
     if share.high == 0:
         whom = whole.removeprefix("of ").removeprefix("all ")
         return f"{preposition} none of {whom}" if measured.name != REGIONS else "in no region"
-    if measured.name == "rows" and "n_sensitive" in measured.details:
-        return f"for {_n_sensitive(measured)} {whole} ({rows_share(share)})"
-    return f"{preposition} {share_with_bounds(measured)} {whole}"
+    if has_rows(measured):
+        cases = whole.removesuffix(_in_brackets(_rows_apart(measured)))
+        said = _in_brackets([rows_share(share), *notes_of(measured, names)])
+        return f"for {_n_sensitive(measured)} {cases}{said}"
+    said = _in_brackets(notes_of(measured, names))
+    return f"{preposition} {share_with_bounds(measured)} {whole}{said}"
 
 
 def of_measured(measured: Measured) -> str:
     """Return what a share is a share of, in brief; rows with their numbers."""
     if has_rows(measured):
-        return f"of {'; '.join([plural(_n_asked(measured), 'row'), *rows_notes(measured)])}"
-    return OF_MEASURE[measured.name]
+        return f"of {'; '.join([plural(_n_asked(measured), 'row'), *notes_of(measured)])}"
+    return f"{OF_MEASURE[measured.name]}{_in_brackets(notes_of(measured))}"
 
 
-def rows_words(measured: Measured) -> str:
+def _in_brackets(notes: Sequence[str]) -> str:
+    return f" ({'; '.join(notes)})" if notes else ""
+
+
+def rows_words(measured: Measured, names: Sequence[str] = ()) -> str:
     """Return how many rows are sensitive, of how many, and which ones the share is not about.
 
     Example:
         >>> from xcount.measures.measured import counted_rows
-        >>> numbers = {"n_rows": 10, "n_sensitive": 2, "outside": 1, "left_out": 1}
+        >>> numbers = {"n_rows": 10, "n_sensitive": 2, "n_fixed": 0, "outside": 1, "left_out": 1}
         >>> details = {**numbers, "left_out_reasons": {"age is missing": 1}}
         >>> rows_words(Measured("rows", counted_rows(2, 10, 1, 1), details=details))
         '2 to 3 of 9 rows; 1 of 10 is outside the domain; 1 left out: age is missing'
     """
     asked = f"{_n_sensitive(measured)} of {plural(_n_asked(measured), 'row')}"
-    return "; ".join([asked, *rows_notes(measured)])
+    return "; ".join([asked, *notes_of(measured, names)])
 
 
 def has_rows(measured: Measured | None) -> bool:
@@ -90,7 +100,40 @@ def rows_share(share: Interval) -> str:
     return share_words(share.low) if share.exact else interval_words(share)
 
 
-def rows_notes(measured: Measured) -> list[str]:
+def notes_of(measured: Measured, names: Sequence[str] = ()) -> list[str]:
+    """Return what else there is to say of a share.
+
+    That is the share among those who can change at all, if not all can; and which rows the share
+    is not about: those outside the domain, or without a place.
+
+    Args:
+        measured: the share.
+        names: the sensitive features, to be named.
+    """
+    changeable = share_of_changeable(measured, names)
+    notes = [] if changeable is None else [changeable]
+    return [*notes, *(_rows_apart(measured) if has_rows(measured) else [])]
+
+
+def share_of_changeable(measured: Measured, names: Sequence[str] = ()) -> str | None:
+    """Return the share among those who can change: ``39.0 % of the 565 whose sex can change``.
+
+    None if all can, or none.
+    """
+    details, share = measured.details, measured.interval
+    whole = _n_asked(measured) if has_rows(measured) else details.get("n_regions", 0)
+    n_changeable = whole - details.get("n_fixed", 0)
+    if not 0 < n_changeable < whole:
+        return None
+    part = Fraction(whole, n_changeable)
+    value = None if share.value is None or share.left_out else min(1, share.value * part)
+    among = Interval(value, min(1, share.low * part), min(1, share.high * part), share.confidence)
+    whose = " and ".join(map(visible, names))
+    who = f"whose {whose} can change" if names else "that can change"
+    return f"{short_share(among)} of the {short_integer(n_changeable)} {who}"
+
+
+def _rows_apart(measured: Measured) -> list[str]:
     """Return which rows a share is not about: outside the domain, or without a place."""
     details, notes = measured.details, []
     if n_outside := details["outside"]:
