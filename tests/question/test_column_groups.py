@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import xcount
 from xcount.answers.template import domain_template, proposed_groups
+from xcount.errors import QueryWarning
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of
 from xcount.question.grid import Grid
@@ -88,3 +90,20 @@ def test_hyphens_and_spaces_belong_to_categories() -> None:
     names = ["race_Asian-Pac", "race_Asian-Other", "race_White", "f=a_b_c", "f=a_b_d", "f=x"]
     groups = proposed_groups(Grid.of(stumps(names)))
     assert groups == {"race": tuple(names[:3]), "f": tuple(names[3:])}
+
+
+def test_a_single_column_of_a_group_is_noted() -> None:
+    """In every command: an input of which no column is 1 is hardly meant."""
+    names = ["race_White", "race_Black", "age"]
+    model = stumps(names)
+    said = "'race_White' looks like one of 2 one-hot columns of 'race': .* give --one-hot"
+    with pytest.warns(QueryWarning, match=said):
+        assert xcount.count(model, sensitive="race_White", gap=0).count == 8
+    with pytest.warns(QueryWarning, match=said):
+        xcount.audit(model, gaps=0)
+    with pytest.warns(QueryWarning, match=said):
+        xcount.compare([model, model], sensitive=["race_White", "age"], gaps=0)
+    with pytest.warns(QueryWarning, match=said):
+        xcount.witnesses(model, sensitive="race_White", gap=0)
+    xcount.count(model, sensitive="age", gap=0)
+    xcount.count(model, sensitive="race", gap=0, one_hot="race=race_White,race_Black")

@@ -147,6 +147,7 @@ def test_what_is_always_missing_cannot_change() -> None:
         xcount.count(model, sensitive="age", gap=1, missing="cell", where="age is missing")
 
 
+@pytest.mark.filterwarnings("ignore:'race_White' looks like one of")
 def test_one_sensitive_feature_may_be_fixed_if_another_can_change() -> None:
     """Then the question is about the other one."""
     asked: dict[str, Any] = {"gap": 1, "distance": "any", "where": "35 <= age < 39"}

@@ -28,6 +28,7 @@ from xcount.measures.measured import Measured
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change
+from xcount.question.column_groups import note_single_columns
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 from xcount.question.share import Limit
@@ -131,6 +132,7 @@ def count(model: Any, options: CountOptions) -> CountResult:
     cells = options.grid or Grid.of(
         ensemble, missing=options.missing, missing_in=missing_in(weighing), domain=regions
     )
+    note_single_columns(cells, [query.sensitive])
     problem = Problem(ensemble, cells, query)
     settings.check_time()
     weighing = fitted(weighing, problem.grid, settings)

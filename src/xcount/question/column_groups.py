@@ -8,15 +8,19 @@ exactly one of them is 1 in every row. Names decide about the columns that are l
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.errors import QueryWarning
 from xcount.question.grid import Axis, Grid
 
 _SEPARATOR = re.compile(r"(?<=[^\W_])[\W_]+(?=.)")
+MOST_GUARDS = 2
+"""A column with more guards between 0 and 1 is numeric; several models may have one each."""
 _MARKS = ("=", "_")
 """What usually stands between the names of a feature and of a category, most telling first."""
 
@@ -46,6 +50,32 @@ class ColumnGroup:
 def groups_by_name(grid: Grid) -> list[ColumnGroup]:
     """Return the groups that the names of the columns suggest."""
     return _by_name(_binary_columns(grid), _taken(grid))
+
+
+def note_single_columns(grid: Grid, sensitive: Iterable[Sequence[int]]) -> None:
+    """Warn if sensitive features are columns that look one-hot, but were not said to be.
+
+    Args:
+        grid: the regions; the columns of its one-hot groups are not among its features.
+        sensitive: the groups of sensitive features, each of which changes together.
+    """
+    asked = {feature for features in sensitive for feature in features}
+    found = [group for group in groups_by_name(grid) if not asked.isdisjoint(group.columns)]
+    if not found:
+        return
+    names = [axis.feature.name for axis in grid.axes]
+    group = found[0]
+    column = next(names[column] for column in group.columns if column in asked)
+    listed = ",".join(names[column] for column in group.columns)
+    others = f" (and {len(found) - 1} more groups)" if len(found) > 1 else ""
+    warnings.warn(
+        f"{column!r} looks like one of {len(group.columns)} one-hot columns of {group.name!r}"
+        f"{others}: changed by itself, it leads to inputs in which none or several of them are 1; "
+        f"if no input is like that, give --one-hot (one_hot) '{group.name}={listed}' and ask about "
+        f"{group.name!r}",
+        QueryWarning,
+        stacklevel=4,
+    )
 
 
 def groups_by_rows(grid: Grid, rows: NDArray[np.float64]) -> list[ColumnGroup]:
@@ -133,7 +163,8 @@ def _is_binary(axis: Axis) -> bool:
     """Return whether all tests of a column separate 0 from 1, or nothing."""
     if axis.feature.categories is not None:
         return {*axis.feature.categories} <= {0, 1}
-    return bool(((axis.thresholds > 0) & (axis.thresholds <= 1)).all())
+    is_between = (axis.thresholds > 0) & (axis.thresholds <= 1)
+    return len(is_between) <= MOST_GUARDS and bool(is_between.all())
 
 
 def _checked(group: ColumnGroup, rows: NDArray[np.float64]) -> ColumnGroup:

@@ -34,6 +34,7 @@ from xcount.measures.measured import REGIONS
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change
+from xcount.question.column_groups import note_single_columns
 from xcount.question.grid import Grid
 from xcount.runs.batch import run_kept
 from xcount.runs.inputs import Inputs, inputs_of
@@ -325,6 +326,7 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
     )
     limited = tuple(named_limits(ensemble, options.max_share))
     groups = choose_groups(ensemble, grid, options.sensitive, limited)
+    note_single_columns(grid, groups)
     limits = dict(zip(groups, choose_max_shares(ensemble, groups, options.max_share), strict=True))
     weighing = fitted(weighing, grid, settings)
     request = explanation_request(ensemble, chosen.values, options.explain, options.favourable)

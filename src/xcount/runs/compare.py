@@ -45,6 +45,7 @@ from xcount.model.align import aligned, check_margins, distinct_names, same_clas
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change
+from xcount.question.column_groups import note_single_columns
 from xcount.question.grid import Grid
 from xcount.question.share import Limit
 from xcount.runs.batch import run_kept
@@ -319,6 +320,7 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
         *ensembles, missing=options.missing, missing_in=missing_in(weighing), domain=regions
     )
     groups = choose_groups(ensembles[0], grid, options.sensitive)
+    note_single_columns(grid, groups)
     request = explanation_request(ensembles[0], own[0], options.explain, options.favourable)
     weighing = fitted(weighing, grid, settings)
     asked = [

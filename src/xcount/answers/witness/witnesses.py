@@ -42,6 +42,7 @@ from xcount.model.ensemble import Ensemble, Feature, row_from_0
 from xcount.model.tables import Table, read_table
 from xcount.problem.exact_sums import ExactSums
 from xcount.problem.problem import Problem
+from xcount.question.column_groups import note_single_columns
 from xcount.question.grid import Grid
 from xcount.question.query import resolve_link
 from xcount.support.options import option, python_option, takes
@@ -201,6 +202,7 @@ def witnesses(model: Any, options: WitnessOptions) -> Witnesses:
     table = None if options.near is None else read_table(options.near, ensemble)
     lacking = () if table is None else table.missing_in(ensemble)
     grid = Grid.of(ensemble, missing=options.missing, missing_in=lacking, domain=regions)
+    note_single_columns(grid, [query.sensitive])
     problem = Problem(ensemble, grid, query)
     maker = _Maker(RegionFinder(problem, settings))
     verifier = Verifier(problem, model, options.trust_pickle) if options.verify else None
