@@ -141,8 +141,10 @@ def count(model: Any, options: CountOptions) -> CountResult:
         from xcount.cluster.client import Cluster
 
         with Cluster(cluster) as workers:
-            return workers.count(problem, settings, options.method, weighing, request)
-    return solve(problem, settings, options.method, weighing, request)
+            result = workers.count(problem, settings, options.method, weighing, request)
+    else:
+        result = solve(problem, settings, options.method, weighing, request)
+    return replace(result, seconds=time.monotonic() - settings.started)
 
 
 def explanation_request(

@@ -64,6 +64,18 @@ class Rows(Measure):
             left_out=left_out,
         )
 
+    def without(self, positions: range, reason: str) -> Rows:
+        """Return the rows but for those at the given positions, which are left out."""
+        kept = np.delete(np.arange(len(self.numbers)), positions)
+        lost = tuple(np.delete(self.numbers, kept).tolist())
+        return replace(
+            self,
+            regions=self.regions[kept],
+            numbers=self.numbers[kept],
+            values=self.values[kept],
+            left_out={**self.left_out, reason: lost},
+        )
+
     @property
     def n_left_out(self) -> int:
         """The number of rows without a place."""

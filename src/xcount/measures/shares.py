@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.counters.tally import Progress, StopReason
@@ -26,6 +29,10 @@ from xcount.measures.weighting import MEASURES, WEIGHED, Interval, Weighing
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
+
+_ROWS_AT_ONCE = 8192
+"""Rows decided between two checks of the time."""
+_NO_TIME = "no time was left to decide it"
 
 
 def measure(
@@ -108,7 +115,10 @@ def _measured(
     if isinstance(measure, Mixture):
         return weigh(measure, problem, settings, proved)
     assert isinstance(measure, Rows)
-    decided = RegionDecider(problem).decide_regions(measure.regions, settings.search_seconds())
+    decided = _decided(measure.regions, problem, settings)
+    is_over = len(decided) < len(measure.regions)
+    if is_over:
+        measure = measure.without(range(len(decided), len(measure.regions)), _NO_TIME)
     sensitive = measure.numbers[decided]
     details = {
         "n_rows": measure.n_rows,
@@ -122,7 +132,25 @@ def _measured(
         **measure.details,
     }
     share = counted_rows(len(sensitive), measure.n_rows, measure.n_outside, measure.n_left_out)
-    return Measured(measure.name, share, details=details)
+    reason = StopReason.TIMEOUT if is_over else StopReason.COMPLETE
+    return Measured(measure.name, share, reason, details)
+
+
+def _decided(regions: NDArray[np.int64], problem: Problem, settings: Settings) -> NDArray[np.bool_]:
+    """Return whether the regions of rows are sensitive: of the first ones, if time runs out."""
+    decider = RegionDecider(problem)
+    found = [np.empty(0, dtype=np.bool_)]
+    step = min(_ROWS_AT_ONCE, decider.block)
+    for start in range(0, len(regions), step):
+        if start and settings.expired():
+            break
+        settings.report(Progress(1.0, 0, problem.n_regions, "rows decided"))
+        try:
+            some = decider.decide_regions(regions[start : start + step], settings.search_seconds())
+        except OutOfLimitsError:
+            break
+        found.append(some)
+    return np.concatenate(found)
 
 
 def weighing_of(
