@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from xcount.counters import auto
 from xcount.counters.auto import count_automatically
 from xcount.counters.costs import Thresholds
 from xcount.counters.exact import ExactRun, count_exactly
-from xcount.counters.sampling.policy import SuccessiveEstimates
+from xcount.counters.sampling.policy import Scheduler, SuccessiveEstimates
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
 from xcount.model.ensemble import Ensemble, Feature
@@ -80,6 +82,16 @@ def test_the_result_says_which_part_is_exact() -> None:
     assert 0 <= details["masks_solved"] < details["n_masks"]
     assert int(details["count_solved"]) <= result.low
     assert result.confidence == pytest.approx(0.9)
+
+
+def test_an_estimate_in_the_place_of_an_exact_count_says_so() -> None:
+    """If the limit of time cut exact work short, and only then."""
+    question, patient = {"gap": "0.4", "distance": 3}, replace(TINY, alone_seconds=math.inf)
+    late = mock.patch.object(Scheduler, "_is_late", return_value=True)
+    with late, mock.patch.object(SuccessiveEstimates, "price", return_value=math.inf):
+        hurried = counted(patient, question, timeout_seconds=60)
+    assert hurried.details["exact_cut_short"]
+    assert "exact_cut_short" not in counted(TINY, question, timeout_seconds=60).details
 
 
 def test_same_seed_same_answer_on_any_number_of_threads() -> None:

@@ -78,6 +78,8 @@ class _Count(Scheduler[Tally]):
         """Return the tally of exact counting, narrowed by the bounds of estimates, if any."""
         reason, details = self._reason(), self._details()
         if (sampled := self._sampled()) is not None:
+            if self._is_cut_short:
+                details["exact_cut_short"] = True
             return sampled.tally("auto", reason, details)
         tally = replace(self._counted.tally("auto"), stop_reason=reason, details=details)
         bounds = self._counted.bounds()

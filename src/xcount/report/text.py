@@ -381,8 +381,10 @@ def _share_interval(result: CountResult) -> str:
 
 
 def _run_text(result: CountResult) -> str:
+    is_cut = result.details.get("exact_cut_short")
+    why = " (the time limit cut exact counting short)" if is_cut else ""
     return (
-        f"{result.method}, {_STOPPED[result.stop_reason]}, {seconds_text(result.seconds)}, "
+        f"{result.method}, {_STOPPED[result.stop_reason]}{why}, {seconds_text(result.seconds)}, "
         f"{bytes_text(result.peak_memory_bytes)}"
     )
 
