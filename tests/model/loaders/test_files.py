@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import pickle
+import struct
 import subprocess
 import sys
 import zipfile
@@ -31,6 +32,9 @@ STUMP = {
     "missing": 2,
     "children": [{"nodeid": 1, "leaf": -1.0}, {"nodeid": 2, "leaf": 2.0}],
 }
+OLD_XGBOOST = struct.pack("<fIiii", 0.5, 2, 0, 0, 0).ljust(136, b"\0")
+OLD_XGBOOST += struct.pack("<Q15sQ6s", 15, b"binary:logistic", 6, b"gbtree") + bytes(200)
+"""The start of what XGBoost's ``save_model("x.model")`` wrote before version 2."""
 LIGHTGBM = """tree
 version=v4
 num_class=1
@@ -66,6 +70,8 @@ end of trees
         (b"CBM1\x00\x00", "catboost-binary"),
         (b"PK\x03\x04rest", "skops"),
         (b"binf\x00\x00\x00?", "xgboost-binary"),
+        (OLD_XGBOOST, "xgboost-binary"),
+        (OLD_XGBOOST.replace(b"gbtree", b"gbshrb"), "unknown"),
         (pickle.dumps([1], protocol=2), "pickle"),
         (pickle.dumps([1], protocol=5), "pickle"),
         (b"id,age\n1,2\n", "unknown"),
@@ -208,9 +214,10 @@ def test_a_pickle_is_not_opened_without_trust(tmp_path: Path) -> None:
 def test_old_binary_models_are_refused_by_name(tmp_path: Path) -> None:
     """The message says how to convert them."""
     path = tmp_path / "old.model"
-    path.write_bytes(b"binf" + bytes(100))
-    with pytest.raises(UnsupportedModelError, match=r"old binary format.*save it as JSON"):
-        xcount.load(path)
+    for data in (b"binf" + bytes(100), OLD_XGBOOST):
+        path.write_bytes(data)
+        with pytest.raises(UnsupportedModelError, match=r"old binary format.*save it as JSON"):
+            xcount.load(path)
 
 
 def test_a_trusted_pickle_of_another_library_is_checked_too(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass
@@ -144,6 +145,9 @@ _BEGINNINGS: tuple[tuple[FileFormat, tuple[bytes, ...]], ...] = (
     # In UBJSON a key's length, or the mark of a typed container, follows the brace.
     ("ubjson", (b"{L", b"{l", b"{I", b"{i", b"{U", b"{$", b"{#")),
 )
+_OLD_XGBOOST = re.compile(rb"(?s).{136}.\0{7}[a-z_:]{4,60}.\0{7}(gbtree|gblinear|dart)")
+"""Its parameters in 136 bytes, which begin with base score and number of features, and then the
+names of objective and booster, each after its length; only buffers begin with ``binf``."""
 _MARK = b"\xef\xbb\xbf"
 """Of UTF-8; some editors begin a file with it."""
 
@@ -154,6 +158,8 @@ def recognise(data: bytes) -> FileFormat:
     for name, beginnings in _BEGINNINGS:
         if start.startswith(beginnings):
             return name
+    if _OLD_XGBOOST.match(start):
+        return "xgboost-binary"
     if start.removeprefix(_MARK).lstrip().startswith((b"{", b"[")):
         return "json"
     text = start.lstrip()
