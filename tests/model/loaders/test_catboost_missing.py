@@ -104,11 +104,17 @@ def test_a_border_at_the_other_end_tells_no_missing_values_apart() -> None:
     """Where missing values go with the low numbers, x > highest is true for +inf alone."""
     document: dict[str, Any] = {
         "features_info": {
-            "float_features": [{"flat_feature_index": 0, "nan_value_treatment": "AsFalse"}]
+            "float_features": [
+                {
+                    "flat_feature_index": 0,
+                    "nan_value_treatment": "AsFalse",
+                    "borders": [_HIGHEST],
+                }
+            ]
         },
         "oblivious_trees": [
             {
-                "splits": [{"border": _HIGHEST, "float_feature_index": 0}],
+                "splits": [{"border": _HIGHEST, "float_feature_index": 0, "split_index": 0}],
                 "leaf_values": [1.0, 2.0],
             }
         ],

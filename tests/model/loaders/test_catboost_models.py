@@ -227,18 +227,30 @@ def test_the_binary_format_is_refused_with_advice(tmp_path: Path) -> None:
         xcount.load(path)
 
 
-_SPLIT = {"border": 0.5, "float_feature_index": 0, "split_type": "FloatFeature"}
+SEEDS = Path(__file__).parents[2] / "corpus" / "seeds"
+_SPLIT = {"border": 0.5, "float_feature_index": 0, "split_index": 0, "split_type": "FloatFeature"}
+_SECOND = {**_SPLIT, "border": -1.0, "float_feature_index": 1, "split_index": 1}
 _OBLIVIOUS: dict[str, Any] = {
     "features_info": {
         "float_features": [
-            {"flat_feature_index": 0, "feature_id": "a", "nan_value_treatment": "AsIs"},
-            {"flat_feature_index": 2, "feature_id": "c", "nan_value_treatment": "AsTrue"},
+            {
+                "flat_feature_index": 0,
+                "feature_id": "a",
+                "nan_value_treatment": "AsIs",
+                "borders": [0.5],
+            },
+            {
+                "flat_feature_index": 2,
+                "feature_id": "c",
+                "nan_value_treatment": "AsTrue",
+                "borders": [-1.0],
+            },
         ]
     },
     "oblivious_trees": [
         {
             "leaf_values": [1.0, 2.0, 3.0, 4.0],
-            "splits": [_SPLIT, {**_SPLIT, "float_feature_index": 1, "border": -1.0}],
+            "splits": [_SPLIT, _SECOND],
         }
     ],
     "scale_and_bias": [2.0, [0.25]],
@@ -428,3 +440,27 @@ def test_reading_a_file_imports_no_library() -> None:
         [sys.executable, "-c", code], input=document, capture_output=True, check=True
     )
     assert done.stdout.strip() == b"[]"
+
+
+@pytest.mark.parametrize("kind", ["symmetrictree", "depthwise", "categories"])
+@pytest.mark.parametrize(
+    ("key", "value"), [("border", 5.0), ("split_index", 0), ("split_index", 99), ("value", 7)]
+)
+def test_a_split_that_contradicts_its_number_is_refused(kind: str, key: str, value: float) -> None:
+    """CatBoost goes by ``split_index`` alone, so other words about it must say the same."""
+    text = (SEEDS / f"catboost-{kind}.json").read_text(encoding="utf-8")
+    document = json.loads(text)
+    splits = [
+        split
+        for tree in document.get("oblivious_trees", ())
+        for split in tree["splits"]
+        if key in split and split[key] != value
+    ]
+    if "trees" in document and key in document["trees"][0]["split"]:
+        splits.append(document["trees"][0]["split"])
+        value = 1 if splits[0][key] == value else value
+    if not splits:
+        pytest.skip("no split has that word")
+    splits[0][key] = value
+    with pytest.raises(ModelFormatError, match=r"contradicts itself|another border|no statistic"):
+        catboost_models.from_document(document, "m.json", "catboost-json")

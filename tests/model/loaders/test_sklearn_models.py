@@ -35,7 +35,7 @@ from sklearn.tree import (
 from threadpoolctl import threadpool_limits
 
 import xcount
-from xcount.errors import UnsupportedModelError
+from xcount.errors import ModelFormatError, UnsupportedModelError
 from xcount.model.ensemble import Ensemble
 from xcount.model.loaders import sklearn_models
 from xcount.question.grid import Grid
@@ -213,12 +213,15 @@ def test_names_and_labels_are_kept() -> None:
     assert unnamed.feature_names == ("f0", "f1", "f2", "f3")
 
 
-def test_class_weights_of_old_models_are_normalised() -> None:
-    """Before version 1.3 the leaves held counts; the sum is a probability all the same."""
-    model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, Y_THREE)
-    expected = xcount.load(model).predict(X)
-    model.tree_.value[:] *= model.tree_.n_node_samples[:, np.newaxis, np.newaxis]
-    np.testing.assert_allclose(xcount.load(model).predict(X), expected, rtol=1e-14)
+@pytest.mark.parametrize("wrong", [np.inf, np.nan, -0.5, 3.0])
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, RandomForestClassifier])
+def test_leaves_that_are_no_shares_are_refused(kind: Any, wrong: float) -> None:
+    """scikit-learn returns them as they are; it has stored shares since version 1.3."""
+    model = kind(max_depth=3, random_state=0).fit(X, Y_THREE)
+    tree = model.tree_ if kind is DecisionTreeClassifier else model.estimators_[1].tree_
+    tree.value[-1, 0, 0] = wrong
+    with pytest.raises(ModelFormatError, match="which are not the shares of classes"):
+        xcount.load(model)
 
 
 def test_a_classifier_of_one_class_is_constant() -> None:

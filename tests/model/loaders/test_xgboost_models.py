@@ -422,3 +422,18 @@ def test_codes_beyond_those_that_splits_name_have_a_cell(tmp_path: Path) -> None
     assert ensemble.features[0].other == 2
     with pytest.raises(TableError, match=r"'x' is no category"):
         xcount.count(ensemble, sensitive="race", gap=0, measures="rows", data={"race": ["x"]})
+
+
+@pytest.mark.parametrize("ends", [[0], [0, 1], [1, 2, 3], [0, 2, 1, 3], [0, 1, 2, 4]])
+def test_iterations_that_are_not_those_of_the_trees_are_refused(ends: list[int]) -> None:
+    """XGBoost predicts with the trees of ``iteration_indptr``."""
+    xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
+    rows = np.arange(20.0).reshape(10, 2)
+    matrix = xgboost.DMatrix(rows, np.arange(10) % 2)
+    booster = xgboost.train({"max_depth": 2, "nthread": 1}, matrix, 3)
+    document = json.loads(bytes(booster.save_raw("json")))
+    model = document["learner"]["gradient_booster"]["model"]
+    assert model["iteration_indptr"] == [0, 1, 2, 3]
+    model["iteration_indptr"] = ends
+    with pytest.raises(ModelFormatError, match="does not divide 3 trees"):
+        xgboost_json.from_document(document, "m", "xgboost-json")

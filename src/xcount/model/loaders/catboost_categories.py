@@ -135,23 +135,35 @@ class Categories:
         return found
 
     @cached_property
-    def _first_ctr_split(self) -> int:
-        """The number of the first split that is about statistics: those of other kinds go first."""
+    def _first_one_hot_split(self) -> int:
+        """The number of the first split that compares categories: those of numbers go first."""
         place = f"{self._where}: features_info.float_features"
         floats = fields.optional_list(self._info, "float_features", place)
-        borders = (_borders(feature, place) for feature in floats)
-        return sum(map(len, borders)) + sum(map(len, self._values.values()))
+        return sum(len(_borders(feature, place)) for feature in floats)
+
+    @cached_property
+    def _first_ctr_split(self) -> int:
+        """The number of the first split that is about statistics: those of other kinds go first."""
+        return self._first_one_hot_split + sum(map(len, self._values.values()))
 
     def test_number(self, split: dict[str, Any], kind: str, where: str) -> int:
         """Return the number of a split's test in :meth:`tests`."""
         n_tests = len(self._one_hot) + len(self._ctr_tests)
+        index = fields.as_int(fields.member(split, "split_index", where), where)
         if kind == "OneHotFeature":
             feature = fields.as_int(fields.member(split, "cat_feature_index", where), where)
             if feature not in self.columns:
                 raise ModelFormatError(f"{where}: no categorical feature has the number {feature}")
             value = _hash(fields.member(split, "value", where), where)
+            listed = [(own, v) for own, values in self._values.items() for v in values]
+            at = index - self._first_one_hot_split
+            # CatBoost itself goes by the number alone.
+            if not 0 <= at < len(listed) or listed[at] != (feature, value):
+                raise ModelFormatError(
+                    f"{where}: the category {value} of categorical feature {feature} is not the "
+                    f"test with the split_index {index}; the file contradicts itself"
+                )
             return self._one_hot.setdefault((feature, value), n_tests)
-        index = fields.as_int(fields.member(split, "split_index", where), where)
         border = fields.as_float(fields.member(split, "border", where), where)
         return self._ctr_tests.setdefault((self._ctr_of(index, border, where), border), n_tests)
 

@@ -36,7 +36,13 @@ from xcount.model.ensemble import Ensemble, Feature, Tree
 from xcount.model.loaders import fields, meaning, splits
 from xcount.model.loaders.catboost_categories import OTHER_LABEL, Categories, Test, name_of
 from xcount.model.loaders.catboost_hash import category_hash
-from xcount.model.loaders.catboost_trees import Nodes, SplitReader, read_nested, read_oblivious
+from xcount.model.loaders.catboost_trees import (
+    Nodes,
+    SplitReader,
+    as_border,
+    read_nested,
+    read_oblivious,
+)
 from xcount.model.loaders.meaning import Meaning
 from xcount.model.loaders.xgboost_json import parse_json
 
@@ -179,7 +185,7 @@ def from_document(document: object, where: str, format_name: str) -> Ensemble:
     one_hot_max_size = of_categories.get("one_hot_max_size")
     categories = Categories(info, model.get("ctr_data"), where, one_hot_max_size)
     columns = _read_columns(info, categories, where)
-    reader = SplitReader(len(columns.flat), categories)
+    reader = SplitReader(_read_borders(info, where), categories)
     if "oblivious_trees" in model:
         key, read = "oblivious_trees", read_oblivious
     else:
@@ -233,6 +239,16 @@ def _read_columns(info: dict[str, Any], categories: Categories, where: str) -> _
         np.array(missing_left, dtype=np.bool_),
         names,
     )
+
+
+def _read_borders(info: dict[str, Any], where: str) -> list[list[float]]:
+    """Return the borders of each float feature."""
+    place = f"{where}: features_info.float_features"
+    found = []
+    for i, feature in enumerate(fields.optional_list(info, "float_features", place)):
+        at = f"{place}[{i}].borders"
+        found.append([as_border(x, at) for x in fields.optional_list(feature, "borders", at)])
+    return found
 
 
 def _refused_feature(where: str, kind: str, name: str) -> UnsupportedModelError:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,12 +41,21 @@ class SplitReader:
     """Reads what a split asks.
 
     Attributes:
-        n_floats: the number of numeric features.
+        borders: the borders of each numeric feature.
         categories: the categorical ones.
     """
 
-    n_floats: int
+    borders: Sequence[Sequence[float]]
     categories: Categories
+
+    @property
+    def n_floats(self) -> int:
+        return len(self.borders)
+
+    @cached_property
+    def _tests(self) -> list[tuple[int, float]]:
+        """Every numeric test that the file lists, as CatBoost numbers them."""
+        return [(i, border) for i, listed in enumerate(self.borders) for border in listed]
 
     def read(self, split: object, where: str) -> tuple[int, float]:
         """Return the position of what is tested, and the border."""
@@ -64,10 +74,22 @@ class SplitReader:
                 f"{where}: float_feature_index {position}, but there are {self.n_floats} float "
                 "features"
             )
-        border = fields.as_float(fields.member(split, "border", where), where)
-        with np.errstate(over="ignore"):
-            rounded = float(np.float32(border))
-        return position, splits.finite(rounded, where, "the border")
+        border = as_border(fields.member(split, "border", where), where)
+        index = fields.as_int(fields.member(split, "split_index", where), where)
+        # CatBoost itself goes by the number alone.
+        if index >= len(self._tests) or self._tests[index] != (position, border):
+            raise ModelFormatError(
+                f"{where}: float feature {position} at the border {border:g} is not the test with "
+                f"the split_index {index}; the file contradicts itself"
+            )
+        return position, border
+
+
+def as_border(value: object, where: str) -> float:
+    """Return a border as CatBoost holds it, in 32 bits."""
+    with np.errstate(over="ignore"):
+        rounded = float(np.float32(fields.as_float(value, where)))
+    return splits.finite(rounded, where, "the border")
 
 
 def read_oblivious(tree: object, reader: SplitReader, where: str) -> Nodes:

@@ -97,6 +97,11 @@ def _from_text(text: str, where: str, format_name: str) -> Ensemble:
         where, _header_int(header, "max_feature_idx", where, low=-1) + 1
     )
     n_outputs = _header_int(header, "num_tree_per_iteration", where, low=1)
+    n_classes = _header_int(header, "num_class", where, low=1)
+    if n_classes != n_outputs:
+        raise ModelFormatError(
+            f"{where}: num_class is {n_classes}, but num_tree_per_iteration is {n_outputs}"
+        )
     if n_outputs > max(len(document.trees), 1) or len(document.trees) % n_outputs:
         raise ModelFormatError(
             f"{where}: {len(document.trees)} trees for {n_outputs} trees per iteration"
@@ -125,7 +130,7 @@ def _from_text(text: str, where: str, format_name: str) -> Ensemble:
 def _cut(text: str, where: str) -> _Document:
     header: Block = {}
     trees: list[Block] = []
-    block, ended = header, False
+    block, ended, is_over = header, False, False
     categorical: list[int] = []
     pandas: list[list[object]] = []
     # Not splitlines() and split(): names may hold any of Unicode's other line ends and spaces.
@@ -143,7 +148,15 @@ def _cut(text: str, where: str) -> _Document:
             if key == "Tree":
                 block = {}
                 trees.append(block)
+            elif is_over or key in block:
+                # LightGBM stops reading a tree at an empty line, and of two words takes one.
+                what = "after an empty line" if is_over else "twice"
+                raise ModelFormatError(
+                    f"{where}: {f'tree {len(trees) - 1}' if trees else 'the header'} has "
+                    f"{fields.shown(key)} {what}"
+                )
             block[key] = value
+        is_over = bool(trees) and not line
     sizes = header.get("tree_sizes")
     n_expected = len(trees) if sizes is None else len(sizes.split())
     if n_expected != len(trees) or not ended:

@@ -324,7 +324,7 @@ def _read_forest(estimator: Any, where: str) -> Ensemble:
     trees: list[Tree] = []
     n_outputs = 1
     for i, member in enumerate(members):
-        values = _leaf_values(member)
+        values = _leaf_values(member, f"{where}: tree {i}")
         n_outputs = values.shape[1]
         trees += _build(member.tree_, values, f"{where}: tree {i}", estimator.n_features_in_)
     base = (0.0,) * n_outputs
@@ -332,20 +332,25 @@ def _read_forest(estimator: Any, where: str) -> Ensemble:
 
 
 def _read_single_tree(estimator: Any, where: str) -> Ensemble:
-    values = _leaf_values(estimator)
+    values = _leaf_values(estimator, where)
     trees = _build(estimator.tree_, values, where, estimator.n_features_in_)
     return _float32_ensemble(estimator, where, trees, (0.0,) * values.shape[1], first=estimator)
 
 
-def _leaf_values(estimator: Any) -> NDArray[np.float64]:
+def _leaf_values(estimator: Any, where: str) -> NDArray[np.float64]:
     """Return what each node of a tree would predict, one column per sum."""
     values: NDArray[np.float64] = estimator.tree_.value[:, 0, :]
     if not hasattr(estimator, "classes_"):
         return values
-    # scikit-learn before 1.3 stored the weight of each class, later ones store its share.
-    totals = values.sum(axis=1, keepdims=True)
-    if np.any(np.abs(totals - 1.0) > 1e-6):
-        values = values / np.where(totals == 0.0, 1.0, totals)
+    leaves = values[estimator.tree_.children_left < 0]
+    with np.errstate(all="ignore"):
+        is_share = (np.abs(leaves.sum(axis=1) - 1.0) <= 1e-6) & (leaves >= 0.0).all(axis=1)
+    if not is_share.all():
+        shown = ", ".join(f"{value:g}" for value in leaves[int(is_share.argmin())][:4])
+        raise ModelFormatError(
+            f"{where}: a leaf holds {shown}, which are not the shares of classes; scikit-learn "
+            "before 1.3 stored other numbers: train the model again"
+        )
     return values[:, 1:] if values.shape[1] == 2 else values
 
 

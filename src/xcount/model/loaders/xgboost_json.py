@@ -196,6 +196,7 @@ def _kept_trees(learner: Any, booster: _Booster, header: _Header, where: str) ->
 
     A plain Booster predicts with all trees; the wrapper marks its files with an attribute.
     """
+    _check_iterations(booster, where)
     attributes = learner.get("attributes")
     if not isinstance(attributes, dict) or "scikit_learn" not in attributes:
         return len(booster.trees)
@@ -205,15 +206,23 @@ def _kept_trees(learner: Any, booster: _Booster, header: _Header, where: str) ->
     return _trees_of_iterations(booster, best + 1, header, where)
 
 
+def _check_iterations(booster: _Booster, where: str) -> None:
+    """Refuse ``iteration_indptr`` unless it divides all trees: XGBoost predicts with those."""
+    bounds = booster.model.get("iteration_indptr")
+    place = f"{where}: gradient_booster.model.iteration_indptr"
+    ends = [] if bounds is None else fields.int_array(bounds, place).tolist()
+    if ends and (ends[0] != 0 or ends[-1] != len(booster.trees) or ends != sorted(ends)):
+        raise ModelFormatError(
+            f"{place}: {fields.shown(ends)} does not divide {len(booster.trees)} trees"
+        )
+
+
 def _trees_of_iterations(booster: _Booster, n_iterations: int, header: _Header, where: str) -> int:
     bounds = booster.model.get("iteration_indptr")
     if bounds is not None:
         place = f"{where}: gradient_booster.model.iteration_indptr"
         ends = fields.int_array(bounds, place)
-        end = int(ends[min(n_iterations, len(ends) - 1)]) if len(ends) else len(booster.trees)
-        if not 0 <= end <= len(booster.trees):
-            raise ModelFormatError(f"{place}: {end} is no number of trees")
-        return end
+        return int(ends[min(n_iterations, len(ends) - 1)]) if len(ends) else len(booster.trees)
     param = fields.as_object(booster.model.get("gbtree_model_param", {}), where)
     parallel = fields.as_int(param.get("num_parallel_tree", "1"), f"{where}: num_parallel_tree")
     return min(len(booster.trees), n_iterations * max(1, parallel) * len(header.base))
