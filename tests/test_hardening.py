@@ -66,6 +66,27 @@ def test_what_the_core_is_asked_about_must_exist() -> None:
         _core.BruteForce(_core.Forest(**larger), masks, limbs)
 
 
+@pytest.mark.slow
+def test_faults_end_in_an_answer_or_a_line() -> None:
+    """One failing call of each kind in each command; the tool makes every call fail."""
+    inject_faults("--most", "1")
+
+
+@pytest.mark.scheduled
+@pytest.mark.timeout(4 * 3600)
+def test_all_faults_end_in_an_answer_or_a_line() -> None:
+    """Every allocation of the core, and every open, read, write, fsync and rename in Python."""
+    inject_faults()
+
+
+def inject_faults(*options: str) -> None:
+    """Run the tool; it says if there is no compiler to make allocations fail."""
+    command = [sys.executable, "-m", "tools.faults", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].startswith("together: ")
+
+
 def test_a_finding_is_reported_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fuzzer sees exceptions that are not XCount's."""
 

@@ -76,6 +76,7 @@ def test_names_may_come_from_a_generator() -> None:
     assert "for example" in failure(figure_1(), sensitive=names, gap=80, max_share=0)[-2]
 
 
+@pytest.mark.filterwarnings("ignore:reading the model took")  # on a machine with other work
 def test_no_time_is_undecided() -> None:
     """Another text than a failure, without a witness, and with what may help."""
     lines = failure(adult_model_path(), sensitive="age", gap="0.5", max_share="50%", timeout=1e-9)

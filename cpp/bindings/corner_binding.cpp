@@ -2,7 +2,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
-#include <nanobind/stl/vector.h>
 
 #include <limits>
 #include <memory>
@@ -11,6 +10,7 @@
 
 #include "change_binding.hpp"
 #include "forest_binding.hpp"
+#include "sequences.hpp"
 #include "stopping_binding.hpp"
 #include "xcount/exact/corner_sums.hpp"
 

@@ -1,9 +1,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include "forest_binding.hpp"
+#include "sequences.hpp"
 #include "xcount/diagrams/add.hpp"
 #include "xcount/diagrams/bdd_count.hpp"
 #include "xcount/support/stopping.hpp"

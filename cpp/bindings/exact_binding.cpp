@@ -1,11 +1,11 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <type_traits>
 
 #include "forest_binding.hpp"
+#include "sequences.hpp"
 #include "stopping_binding.hpp"
 #include "xcount/exact/counter.hpp"
 

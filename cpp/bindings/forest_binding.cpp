@@ -2,7 +2,8 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/vector.h>
+
+#include "sequences.hpp"
 
 namespace xcount::python {
 

@@ -1,6 +1,5 @@
-#include <nanobind/stl/vector.h>
-
 #include "forest_binding.hpp"
+#include "sequences.hpp"
 #include "stopping_binding.hpp"
 #include "xcount/population/mixture.hpp"
 

@@ -1,9 +1,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include "change_binding.hpp"
 #include "forest_binding.hpp"
+#include "sequences.hpp"
 #include "stopping_binding.hpp"
 #include "xcount/sampling/region_sampler.hpp"
 

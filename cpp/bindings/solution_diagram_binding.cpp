@@ -1,7 +1,7 @@
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/vector.h>
 
 #include "forest_binding.hpp"
+#include "sequences.hpp"
 #include "stopping_binding.hpp"
 #include "xcount/exact/solution_diagram.hpp"
 
