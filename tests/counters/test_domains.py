@@ -268,7 +268,7 @@ def test_measures_are_conditioned_on_the_domain(seed: int) -> None:
         return
     found = measure(problem, weighing)["volume"]
     flags = RegionDecider(problem).decide_regions(regions)
-    assert found.exact
+    assert found.interval.is_settled
     assert found.share == pytest.approx(masses[flags].sum() / masses.sum())
 
 
@@ -287,7 +287,7 @@ def test_a_population_is_conditioned_on_the_domain(seed: int) -> None:
     masses = np.array([probability(population, point) for point in points])
     found = measure(problem, weighing)["population"]
     flags = RegionDecider(problem).decide_regions(regions)
-    assert found.exact
+    assert found.interval.is_settled
     assert found.share == pytest.approx(masses[flags].sum() / masses.sum())
 
 
@@ -494,3 +494,37 @@ def problem_of(
     grid = Grid.of(ensemble, missing="cell" if world.missing else "none", domain=domain)
     words: dict[str, Any] = {"flip": True, "cutoff": 0} if gap is None else {"gap": gap}
     return Problem(ensemble, grid, Query.of(ensemble, names, distance=distance, **words))
+
+
+def many_parts() -> tuple[Problem, tuple[Part, ...]]:
+    """Return a question with a rule for each pair of features, and so 32 parts."""
+    trees = [(f, t, -0.2, (0, t, 0.1, 0.3)) for f in range(11) for t in (0.25, 0.5, 0.75)]
+    model = ensemble_of(*trees)
+    rules = [f"f{2 * i + 1} < 0.5 -> f{2 * i + 2} < 0.75" for i in range(5)]
+    grid = Grid.of(model, domain=Domain.of(rule=rules))
+    problem = Problem(model, grid, Query.of(model, "f0", "0.45"))
+    return problem, parts_of(problem)
+
+
+@pytest.mark.parametrize("method", ["auto", "exact"])
+def test_trees_are_laid_out_on_one_part_at_a_time(method: str) -> None:
+    """Not on all of them: that took gigabytes."""
+    problem, parts = many_parts()
+    assert len(parts) >= 32
+    tally = count_parts(problem, parts, Settings(jobs=1), counter(method, problem), method)
+    assert tally.low == tally.high
+    assert not any("form" in part.problem.__dict__ for part in parts)
+
+
+def test_parts_that_no_time_or_memory_is_left_for_are_open() -> None:
+    """And no trees are laid out on them."""
+    problem, parts = many_parts()
+    for settings, reason in (
+        (Settings(jobs=1, timeout_seconds=0.0), StopReason.TIMEOUT),
+        (Settings(jobs=1, memory_bytes=1), StopReason.MEMORY),
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(count_in_parts, "BYTES_PER_LAID_NODE", 10**9)
+            found = count_in_parts._counted_soon(problem, parts, settings)
+        assert {tally.stop_reason for tally in found} == {reason}
+        assert [tally.high for tally in found] == [part.problem.n_regions for part in parts]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from xcount.counters.costs import MAX_FLAGS
+from xcount.counters.costs import BYTES_PER_LAID_NODE, MAX_FLAGS
 from xcount.counters.exact import ExactRun
 from xcount.counters.profile import profile_of
 from xcount.counters.settings import Counter, Settings
@@ -48,7 +48,7 @@ def count_parts(
         left = own.within(1 / (len(is_open) - place)) if settings.timeout_seconds else own
         shown = replace(left, on_progress=_listener(problem, settings, place, len(is_open)))
         try:
-            known[number] = _narrowed(count(live[number].problem, shown), known[number])
+            known[number] = _narrowed(count(live[number].apart().problem, shown), known[number])
         except KeyboardInterrupt:
             known[number] = replace(known[number], stop_reason=StopReason.INTERRUPTED)
     return _sum(problem, live, known, settings, method)
@@ -59,15 +59,24 @@ def _counted_soon(whole: Problem, parts: Sequence[Part], settings: Settings) -> 
     limited = replace(settings.within(0.5), max_share=None)
     found: list[Tally] = []
     for number, part in enumerate(parts):
+        if limited.expired() or not _fits(part, limited):
+            reason = StopReason.TIMEOUT if limited.expired() else StopReason.MEMORY
+            return [*found, *(_unknown(p, "auto", reason) for p in parts[number:])]
         own = replace(limited, on_progress=_listener(whole, settings, number, len(parts)))
         try:
-            found.append(_counted_part(part, own, len(parts)))
+            found.append(_counted_part(part.apart(), own, len(parts)))
         except KeyboardInterrupt:
             found.append(_unknown(part, "auto", StopReason.INTERRUPTED))
         if found[-1].stop_reason is StopReason.INTERRUPTED:
             left = parts[number + 1 :]
             return [*found, *(_unknown(p, "auto", StopReason.INTERRUPTED) for p in left)]
     return found
+
+
+def _fits(part: Part, settings: Settings) -> bool:
+    """Return whether the trees can be laid out on the cells of a part within the memory."""
+    n_nodes = sum(tree.n_nodes for tree in part.problem.ensemble.trees)
+    return BYTES_PER_LAID_NODE * n_nodes <= settings.free_bytes()
 
 
 def _counted_part(part: Part, settings: Settings, n_parts: int) -> Tally:

@@ -307,6 +307,8 @@ class ExactShares:
         for products in self.products:
             found: dict[bytes, Decomposition] = {}
             for product in self._tried(products):
+                if self._has_rules and laid_bytes(product.problem) > self._settings.free_bytes():
+                    return  # the trees of another part do not fit
                 looked = product.look(self._settings, found.get(product.masks))
                 if looked is None:
                     return  # the time is up

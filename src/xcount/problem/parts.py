@@ -61,6 +61,16 @@ class Part:
             starts = tuple(np.flatnonzero(box.starts.ravel()[numbers]).tolist())
         return cls(Problem(ensemble, own, query, starts), whole, tuple(cells), numbers)
 
+    def apart(self) -> Part:
+        """Return the same part with its own working memory, which goes with it.
+
+        Trees laid out on the cells of many parts would not fit into memory together.
+        """
+        own = self.problem
+        return replace(
+            self, problem=Problem(own.ensemble, replace(own.grid), own.query, own.starts)
+        )
+
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """The numbers in the whole question of the masks that the part counts."""

@@ -442,11 +442,14 @@ def resolve_output(ensemble: Ensemble, output: object) -> int:
 
 
 def _margin_of_class(text: str, labels: Sequence[str]) -> int:
-    """Return the index of a binary model's one margin, which is that of class 1."""
+    """Return the index of a binary model's one margin, which is that of class 1.
+
+    The index itself, 0, is accepted, too.
+    """
     names = [*labels] if len(labels) == 2 else ["0", "1"]
-    if text in (names[1], "1"):
+    if text in (names[1], "0", "1"):
         return 0
-    if text in (names[0], "0"):
+    if text == names[0]:
         raise QueryError(
             f"the model's one margin is that of class {names[1]}, not of {text}: leave out --class "
             "(class_); where it rises, the other class falls (--direction)"
