@@ -10,8 +10,21 @@ from xcount.measures.measured import REGIONS
 from xcount.question.domain import Domain
 from xcount.report.culprit import comparison_headline, ratio_text
 from xcount.report.explanation_text import compared_effects_table, people_of_audit
-from xcount.report.lead import first_groups, headline, opening
-from xcount.report.sentences import gaps_sentence, label_of, mean_share_text
+from xcount.report.lead import (
+    first_groups,
+    headline,
+    measure_of,
+    opening,
+    ranking_shown,
+    share_shown,
+)
+from xcount.report.sentences import (
+    OWN_GRID,
+    SHARED_GRID,
+    gaps_sentence,
+    label_of,
+    mean_share_text,
+)
 from xcount.report.terminal import coloured, escaped
 from xcount.report.words.numbers import (
     NONE,
@@ -41,13 +54,14 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
     table = Table(title=escaped(title), title_justify="left", title_style="bold")
     table.caption_justify = "left"
     judged = audit.verdict is not None
-    of_regions = audit.judge == REGIONS  # else they have a table of their own, side by side
-    of_rows = any(has_rows(result.measured(audit.judge)) for result in audit.results)
+    measure = measure_of(audit)  # the others have a table of their own, side by side
+    of_regions = measure == REGIONS
+    of_rows = any(has_rows(result.measured(measure)) for result in audit.results)
     table.add_column("Rank", justify="right")
     table.add_column("Sensitive to", overflow="fold")  # cut names would look alike
     table.add_column("Gap", justify="right")
     table.add_column("Distance", justify="right")
-    table.add_column(_share_head(audit.judge), justify="right")
+    table.add_column(_share_head(measure), justify="right")
     table.add_column("Interval", no_wrap=True)
     if of_regions:
         table.add_column("Regions", justify="right")
@@ -56,19 +70,20 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
     table.add_column("Time", justify="right", min_width=7)  # folding does not hang on it
     if judged:
         table.add_column("Verdict", min_width=len(Verdict.UNDECIDED))
-    rows = [(ranked, result) for ranked in audit.ranking for result in ranked.results]
+    rows = [(ranked, result) for ranked in ranking_shown(audit) for result in ranked.results]
     shown = _chosen(audit, rows)
     for ranked, result in shown:
         is_first = result is ranked.results[0]
+        share = share_shown(result, measure)
         table.add_row(
             str(ranked.rank) if is_first else "",
             escaped(ranked.label) if is_first else "",
             escaped(result.change.brief),
             "any" if result.distance is None else str(result.distance),
-            NONE if result.judged.value is None else table_share(result.judged),
-            short_interval(result.judged) or "exact",
+            NONE if share.interval.value is None else table_share(share.interval),
+            short_interval(share.interval) or "exact",
             *([_count(result)] if of_regions else []),
-            *([_rows(result)] if of_rows else []),
+            *([escaped(rows_words(share)) if has_rows(share) else NONE] if of_rows else []),
             seconds_text(result.seconds),
             *([_verdict(result)] if judged else []),
         )
@@ -77,7 +92,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
     return [
         *_answer(audit),
         table,
-        *_changeable([result for _, result in shown]),
+        *_changeable([result for _, result in shown], measure),
         *_measures_table(audit),
         *_population(audit),
         *people_of_audit(sorted(audit.results, key=lambda result: result.order)),
@@ -155,18 +170,11 @@ def _share(result: CountResult, measure: str) -> str:
     return escaped(f"{share_and_interval(found.interval)}{said}")
 
 
-def _rows(result: CountResult) -> str:
-    """Return the rows of the judged share."""
-    found = result.measured(result.judge)
-    return escaped(rows_words(found)) if found is not None and has_rows(found) else NONE
-
-
-def _changeable(results: Sequence[CountResult]) -> list[RenderableType]:
-    """Return the judged shares among those that can change, if not all can."""
+def _changeable(results: Sequence[CountResult], measure: str) -> list[RenderableType]:
+    """Return the shares among those that can change, if not all can."""
     lines = []
     for result in results:
-        found = result.measured(result.judge)
-        among = None if found is None else share_of_changeable(found, result.sensitive)
+        among = share_of_changeable(share_shown(result, measure), result.sensitive)
         if among is not None:
             lines.append(escaped(f"  {label_of(result)}, {result.change.label}: {among}"))
     return ["Among those that can change", *lines] if lines else []
@@ -178,7 +186,7 @@ def _verdict(result: CountResult) -> str:
 
 def _conclusion(audit: AuditResult) -> list[RenderableType]:
     about_gaps = gaps_sentence(audit.gap_origin, audit.results)
-    lines: list[RenderableType] = [escaped(about_gaps), *_domain(audit.domain)]
+    lines: list[RenderableType] = [escaped(about_gaps), *_domain(audit.domain), OWN_GRID]
     if any(result.judged.value is None for result in audit.results):
         lines.append("If only an interval is known, its lower end decides the rank.")
     if len(audit.results) < audit.n_planned:
@@ -196,7 +204,7 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
     others = dict.fromkeys(name for row in comparison.rows for name in (REGIONS, *row.measures))
     tables = [_shares_table(comparison, name) for name in (judge, *others) if name != judge]
     about_gaps = gaps_sentence(comparison.gap_origin, comparison.results)
-    lines = [escaped(about_gaps), *_domain(comparison.domain)]
+    lines = [escaped(about_gaps), *_domain(comparison.domain), SHARED_GRID]
     lines += _population_of(comparison.results)
     if not comparison.is_whole:
         lines.append(f"Stopped after {comparison.n_results} of {comparison.n_planned} counts.")

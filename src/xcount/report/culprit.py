@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from xcount.answers.result import Verdict
-from xcount.measures.measured import Measured
+from xcount.measures.measured import REGIONS, Measured
 from xcount.report.lead import short_names
 from xcount.report.words.numbers import NONE, confidence_of, distance_text, estimate_words, rounded
 from xcount.report.words.shares import of_whom
@@ -55,6 +55,11 @@ class Worsening:
             self.row.label,
         )
 
+    @property
+    def _whole(self) -> str:
+        """What the shares are shares of."""
+        return of_whom(self.other) + " of the shared grid" * (self.other.name == REGIONS)
+
     def text(self, names: tuple[str, ...]) -> str:
         """Return who got how much worse where, in one sentence without its end."""
         factor = f"{times_text(self.ratio)}; " if self.ratio is not None else ""
@@ -62,7 +67,7 @@ class Worsening:
             f"{short_names([names[self.index]])} is more sensitive to "
             f"{short_names(self.row.sensitive)} than {short_names([names[0]])}: "
             f"{estimate_words(self.other.interval)} instead of "
-            f"{estimate_words(self.base.interval)} {of_whom(self.other)} "
+            f"{estimate_words(self.base.interval)} {self._whole} "
             f"({factor}{question_text(self.row)})"
         )
 

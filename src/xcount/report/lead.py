@@ -9,7 +9,7 @@ first: those the user named, and legally protected attributes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xcount.answers.result import CountResult, Verdict
 from xcount.measures.measured import REGIONS, Measured
@@ -24,6 +24,7 @@ from xcount.report.words.numbers import (
 from xcount.report.words.shares import OF_PEOPLE, among_whom, of_whom, why_rows_undecided
 from xcount.runs.audit import AuditResult, Panel
 from xcount.runs.protected import is_protected
+from xcount.runs.ranked import Ranked
 from xcount.support.visible import visible
 
 _LISTED = 4
@@ -99,7 +100,7 @@ def lead(audit: AuditResult) -> Lead | None:
     candidates = pool[0] if pool else _broadest(audit)
     if not candidates:
         return None
-    result = in_order(audit, candidates, measure)[0]
+    result = _by_share(audit, candidates, measure)[0]
     return Lead(result, share_shown(result, measure))
 
 
@@ -120,6 +121,15 @@ def panels(audit: AuditResult) -> list[Panel]:
 
 
 def in_order(audit: AuditResult, results: Iterable[CountResult], measure: str) -> list[CountResult]:
+    """Return results: the leading one, those that come first, then by share, the largest first."""
+    leading = lead(audit)
+    ordered = _by_share(audit, results, measure)
+    return sorted(ordered, key=lambda result: leading is None or result is not leading.result)
+
+
+def _by_share(
+    audit: AuditResult, results: Iterable[CountResult], measure: str
+) -> list[CountResult]:
     """Return results, those that come first first, then by share, the largest first."""
     first = first_groups(audit)
 
@@ -128,6 +138,31 @@ def in_order(audit: AuditResult, results: Iterable[CountResult], measure: str) -
         return (result.sensitive not in first, -share.least, -share.high, result.sensitive)
 
     return sorted(results, key=place)
+
+
+def ranking_shown(audit: AuditResult) -> tuple[Ranked, ...]:
+    """Return the groups by their answers to the leading question, the one that leads first.
+
+    So the headline is the first rank. A group's answer to the leading question is the first of its
+    results.
+    """
+    asked = panels(audit)
+    groups = {ranked.sensitive: ranked for ranked in audit.ranking}
+    answers = in_order(
+        audit, (answer_to(asked, ranked) for ranked in audit.ranking), measure_of(audit)
+    )
+    ranking = []
+    for rank, answer in enumerate(answers, start=1):
+        ranked = groups[answer.sensitive]
+        results = sorted(ranked.results, key=lambda r: asked.index((r.distance, r.change)))
+        ranking.append(replace(ranked, rank=rank, results=tuple(results)))
+    return tuple(ranking)
+
+
+def answer_to(asked: Sequence[Panel], ranked: Ranked) -> CountResult:
+    """Return a group's answer to the first of the questions that it has one to."""
+    answers = {(result.distance, result.change): result for result in ranked.results}
+    return next((answers[panel] for panel in asked if panel in answers), ranked.results[0])
 
 
 def headline(audit: AuditResult) -> str:

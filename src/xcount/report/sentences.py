@@ -30,6 +30,16 @@ MARGIN_OF_TASK = {
     "regression": "the model's predicted value (its margin)",
 }
 
+OWN_GRID = (
+    "Regions are those of the model's own grid; a grid that xcount compare shares with other "
+    "models has more of them, and other shares."
+)
+SHARED_GRID = (
+    "Regions are those of the shared grid, cut at the guards of all models. On a model's own grid "
+    "(xcount count, xcount audit) a share of regions differs: guards of the other models cut some "
+    "of its regions into more parts than others, and each part counts as one."
+)
+"""Which regions a share is of; other measures are the same on both grids, at any distance."""
 _MARGIN = (
     (
         "Margin, or score",
@@ -236,7 +246,8 @@ def _what_was_asked(audit: AuditResult) -> str:
         weighed = f", and what share {OF_MEASURE[audit.judge]} lies in them"
     return (
         f"The thresholds of the model's trees divide {space} into "
-        f"{integer(regions)} regions; within a region every input gets the same answer. "
+        f"{integer(regions)} regions, the model's own grid (xcount compare shares a finer one "
+        f"between models, with other shares); within a region every input gets the same answer. "
         f"A region is called sensitive to a feature, or to a group of features, if changing only "
         f"those features, by no more than the stated distance, can change {change}. "
         f"This report states how many regions are sensitive{weighed}."

@@ -109,7 +109,7 @@ def count_tables(result: CountResult) -> list[RenderableType]:
     card.add_row("Model", _model_text(result))
     if result.domain:
         card.add_row("Domain", result.domain.text)
-    card.add_row("Regions", count_text(result.n_regions))
+    card.add_row("Regions", f"{count_text(result.n_regions)} (the model's own grid)")
     card.add_row("Sensitive", (answer_text(result), "bold"))
     card.add_row("Share", _share_interval(result))
     if result.judge == REGIONS:

@@ -32,7 +32,13 @@ from xcount.report.page.measures import compared_measures
 from xcount.report.page.record import glossary_section, input_text
 from xcount.report.page.shell import answer_card, page, tabs, toolbar
 from xcount.report.page.tables import Cell, Row, fact_list, number_cell, row, table, text_cell
-from xcount.report.sentences import NOT_SAID, mean_share_text, panel_label, what_counts
+from xcount.report.sentences import (
+    NOT_SAID,
+    SHARED_GRID,
+    mean_share_text,
+    panel_label,
+    what_counts,
+)
 from xcount.report.words.numbers import (
     NONE,
     OF_MEASURE,
@@ -437,7 +443,7 @@ def _record(comparison: CompareResult) -> Markup:
         element(
             "p",
             "All models were counted on one grid with the thresholds of all of them, "
-            f"so that a region means the same for each. What this does not say: "
+            f"so that a region means the same for each. {SHARED_GRID} What this does not say: "
             f"{NOT_SAID[comparison.judge]}",
         ),
         element("p", _how_sure(comparison)),

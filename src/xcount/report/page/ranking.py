@@ -172,11 +172,11 @@ def _bar_row(view: View, result: CountResult, axis: float) -> Markup:
 def _whole_ranking(view: View) -> Markup:
     """Return all groups with all their shares; what is proved to be zero as a list."""
     audit, asked = view.audit, view.panels
-    zero = [r for r in audit.ranking if all(c.high == 0 for c in r.results)]
-    rest = [r for r in audit.ranking if any(c.high > 0 for c in r.results)]
+    zero = [r for r in view.ranking if all(c.high == 0 for c in r.results)]
+    rest = [r for r in view.ranking if any(c.high > 0 for c in r.results)]
     head = ["Features", *(panel_label(*panel) for panel in asked)]
     rows = [_rank_row(view, ranked) for ranked in rest]
-    caption = f"All features, by the mean of their shares {OF_MEASURE[audit.judge]}"
+    caption = f"All features, by their shares {OF_MEASURE[view.measure]} in the first question"
     proved: Child = None
     if zero:
         parts: list[Child] = []

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 from xcount.answers.result import CountResult
 from xcount.measures.measured import Measured
-from xcount.report.lead import Lead, first_groups, in_order, lead, measure_of, panels, share_shown
+from xcount.report.lead import (
+    Lead,
+    answer_to,
+    first_groups,
+    in_order,
+    lead,
+    measure_of,
+    panels,
+    ranking_shown,
+    share_shown,
+)
 from xcount.report.markup import Markup, element, name
 from xcount.runs.audit import AuditResult, Panel
 from xcount.runs.ranked import Ranked
@@ -43,9 +53,7 @@ class View:
     def of(cls, audit: AuditResult) -> View:
         """Decide what is shown, and in which order."""
         first, measure, asked = first_groups(audit), measure_of(audit), tuple(panels(audit))
-        groups = {ranked.sensitive: ranked for ranked in audit.ranking}
-        answers = [answer_to(asked, ranked) for ranked in audit.ranking]
-        ranking = tuple(groups[r.sensitive] for r in in_order(audit, answers, measure))
+        ranking = ranking_shown(audit)
         described = _described(ranking, first)
         keys = {ranked.sensitive: f"feature-{index}" for index, ranked in enumerate(described)}
         return cls(audit, measure, lead(audit), asked, ranking, described, keys, first)
@@ -70,12 +78,6 @@ class View:
     def leading(self, ranked: Ranked) -> CountResult:
         """Return a group's answer to the leading question, or to the first one it has."""
         return answer_to(self.panels, ranked)
-
-
-def answer_to(asked: Sequence[Panel], ranked: Ranked) -> CountResult:
-    """Return a group's answer to the first of the questions that it has one to."""
-    answers = {(result.distance, result.change): result for result in ranked.results}
-    return next((answers[panel] for panel in asked if panel in answers), ranked.results[0])
 
 
 def _described(ranking: Sequence[Ranked], first: frozenset[tuple[str, ...]]) -> tuple[Ranked, ...]:
