@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 import xcount
 from tools import fuzz, reproduce, soak
+from tools.corpus import CORPUS
 from xcount import _core
 from xcount.model.examples import adult_model_path, ensemble_of
 from xcount.support.numerals import to_json
@@ -219,3 +221,15 @@ def test_a_huge_number_of_cells_is_no_problem() -> None:
     random = np.random.default_rng(0)
     stumps = [(0, float(t), 0.0, 1.0) for t in random.normal(size=3000)]
     assert xcount.count(ensemble_of(*stumps), sensitive="f0", gap="0.5").count == 3001
+
+
+def test_the_fuzzer_sees_what_a_library_predicts_otherwise() -> None:
+    """One leaf of another size is enough; the file itself agrees."""
+    path = CORPUS / "seeds" / "lightgbm.txt"
+    pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    ensemble = xcount.load(path)
+    fuzz.compare_with_library(ensemble, path)
+    tree = ensemble.trees[0]
+    wrong = replace(tree, value=tree.value + (tree.feature < 0))
+    with pytest.raises(AssertionError, match="in another way"):
+        fuzz.compare_with_library(replace(ensemble, trees=(wrong, *ensemble.trees[1:])), path)

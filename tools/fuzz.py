@@ -5,8 +5,9 @@
 
 It damages the files of ``tests/corpus``. A case is a finding if it ends in anything but an ensemble
 or an error of XCount: another exception, a crash, more than ``CASE_SECONDS``, ``MEMORY_BYTES`` more
-memory. Findings are kept as files, and the exit status is 1; fixed ones go to
-``tests/corpus/findings``. Cases run in forked children, so a crash costs one child.
+memory; or if the library itself accepts the file and predicts otherwise. Findings are kept as
+files, and the exit status is 1; fixed ones go to ``tests/corpus/findings``. Cases run in forked
+children, so a crash costs one child; the library predicts in another one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gzip
+import importlib
 import io
 import os
 import re
@@ -30,10 +32,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tools.corpus import CORPUS
 from xcount import Grid, XCountError, count, load
+from xcount.model.ensemble import Ensemble
 from xcount.model.examples import figure_1
+from xcount.model.loaders.check import library_margins, rounding_bound
 from xcount.problem.problem import Problem
 from xcount.question.query import Query
 
@@ -42,6 +47,13 @@ CASE_SECONDS = 20
 wall-clock time is thirty times as large."""
 MEMORY_BYTES = 4 * 2**30
 CASES_PER_CHILD = 200
+N_ROWS = 40
+"""How many rows the library predicts."""
+MOST_COLUMNS = 1000
+DIFFERENT = 7
+"""The exit status of a child in which the library predicts otherwise."""
+BEYOND_FLOAT32 = 1e37
+"""Sums beyond this may overflow in a library that adds in 32 bits."""
 NASTY = [b"-1", b"0", b"4294967296", b"1e400", b"nan", b"-inf", b"null", b"[]", b"{}", b'""']
 NASTY += [b"9" * 40, b"[" * 2000, b"\x00", b"\xff", b'"', b"true", b"18446744073709551616"]
 
@@ -125,10 +137,11 @@ _damages: tuple[Callable[[bytes, Random], bytes], ...] = (
 
 
 def try_file(data: bytes, path: Path) -> None:
-    """Load a file and, if that works, count; errors of XCount are accepted answers."""
+    """Load a file and, if that works, predict and count; errors of XCount are accepted answers."""
     path.write_bytes(data)
     try:
         ensemble = load(path)
+        compare_with_library(ensemble, path)
         grid = Grid.of(ensemble)
         if ensemble.n_features:
             count(
@@ -144,6 +157,39 @@ def try_file(data: bytes, path: Path) -> None:
     except XCountError as error:
         if not str(error):
             raise AssertionError("an error without a message") from error
+
+
+def compare_with_library(ensemble: Ensemble, path: Path) -> None:
+    """Let the library predict random regions, in a child: it may crash, refuse or take long."""
+    if not 0 < ensemble.n_features <= MOST_COLUMNS:
+        return
+    grid = Grid.of(ensemble, missing="cell")
+    random = np.random.default_rng(0)
+    cells = random.integers(0, grid.cell_counts, (N_ROWS, ensemble.n_features))
+    rows = np.array([grid.point(region) for region in cells])
+    pid = os.fork()
+    if pid == 0:
+        os._exit(DIFFERENT if _predicts_otherwise(ensemble, path, rows) else 0)
+    _, status = os.waitpid(pid, 0)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) == DIFFERENT:
+        raise AssertionError(f"the library reads {path} in another way")
+
+
+def _predicts_otherwise(ensemble: Ensemble, path: Path, rows: NDArray[np.float64]) -> bool:
+    """Return whether the library accepts a file, and predicts rows differently."""
+    signal.alarm(CASE_SECONDS)
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+    try:
+        expected = library_margins(ensemble, path, rows)
+    except BaseException:
+        return False
+    with np.errstate(all="ignore"):
+        found, bound = ensemble.predict(rows), rounding_bound(ensemble, rows)
+        is_beyond = np.abs(found) + bound > BEYOND_FLOAT32
+        is_near = np.abs(expected - found) <= bound if expected.shape == found.shape else False
+    return not (is_near | is_beyond).all()
 
 
 def try_native(random: Random) -> None:
@@ -323,6 +369,9 @@ def _child(name: str, seed_data: bytes | None, numbers: range, seed: int, case: 
 
 def warm_up(targets: dict[str, bytes | None], folder: Path) -> None:
     """Read every file once, so that children need not import the libraries again."""
+    for library in ("catboost", "lightgbm", "sklearn.ensemble", "skops.io", "xgboost"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(library)
     path = folder / ".warm-up"
     for data in filter(None, targets.values()):
         with warnings.catch_warnings():

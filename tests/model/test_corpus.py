@@ -14,6 +14,8 @@ from xcount.errors import MissingExtraError, ModelFormatError
 SEEDS = sorted((CORPUS / "seeds").iterdir())
 FINDINGS = sorted((CORPUS / "findings").iterdir())
 MESSAGES = {
+    "catboost-count-beyond-32-bits.json": "is not in 0 .. 2147483647",
+    "catboost-leaf-true.json": "expected numbers, found true or false",
     "base-score-beyond-float32.json": "a base score of 1e+308 is impossible",
     "deep-nesting.json": "nested",
     "second-gzip-member-cut.json.gz": "the gzip'd file is truncated",

@@ -225,10 +225,17 @@ class Categories:
         rows: dict[int, list[float]] = {}
         for i in range(0, len(listed), stride):
             key = fields.as_int(listed[i], place, high=_NO_KEY)
+            row = listed[i + 1 : i + stride]
+            counts = [self._as_count(value, at_least, place) for value in row]
             if key != _NO_KEY:
-                counts = listed[i + 1 : i + stride]
-                rows[hash_of_key(key)] = [fields.as_float(value, place) for value in counts]
+                rows[hash_of_key(key)] = counts
         return _CtrTable(rows, fields.as_int(table.get("counter_denominator", 0), place))
+
+    def _as_count(self, value: object, n_numbers: int, place: str) -> float:
+        """Return a number of a table: of means a sum or a number of rows, else a number of rows."""
+        if n_numbers > 1:
+            return splits.finite(fields.as_float(value, place), self._where, "a sum of targets")
+        return float(fields.as_int(value, place))
 
     def tests(self) -> list[Test]:
         """Return all tests by number, once every split has been read and all codes are known."""

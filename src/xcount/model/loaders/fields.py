@@ -98,6 +98,8 @@ def int_array(value: object, where: str, size: int | None = None) -> NDArray[np.
 
 def float_array(value: object, where: str, size: int | None = None) -> NDArray[np.float64]:
     """Return a list of numbers as an array, of the given size if one is given."""
+    if isinstance(value, list) and bool in {*map(type, value)}:
+        raise ModelFormatError(f"{where}: expected numbers, found true or false")
     return _array(value, where, size).astype(np.float64)
 
 
