@@ -158,8 +158,8 @@ def sampled() -> CountResult:
     "question",
     [
         SAMPLED,
-        {"sensitive": "age", "gap": 0.3, "method": "exact", "profile": True},
-        {"sensitive": "hours_per_week", "flip": True, "epsilon": 0.05},
+        {"sensitive": "age", "gap": 0.3, "distance": 1, "method": "exact", "profile": True},
+        {"sensitive": "hours_per_week", "flip": True, "distance": 1, "epsilon": 0.05},
         {"sensitive": "age,hours_per_week", "gap": 0.3, "distance": 2, "epsilon": 0.004},
     ],
     ids=["flips from samples", "exact", "flips in both ways", "from samples"],
@@ -198,7 +198,7 @@ def grid_of_stumps() -> Ensemble:
 
 def test_a_visit_of_all_regions_is_spread(client: Any) -> None:
     """Both workers counted blocks, and the answer is that of one machine."""
-    question: dict[str, Any] = {"sensitive": "f0", "flip": True, "cutoff": "-1", "method": "brute"}
+    question: dict[str, Any] = {"sensitive": "f0", "flip": True, "cutoff": "-1", "distance": 1, "method": "brute"}
     before = units_done(client)
     there = xcount.count(grid_of_stumps(), **question, cluster=client, jobs=1)
     after = units_done(client)
