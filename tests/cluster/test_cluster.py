@@ -191,7 +191,7 @@ def test_the_command_line(
     dask: DaskProcesses, xcount_command: Command, figure_1_file: str, tmp_path: Path
 ) -> None:
     """--cluster names the scheduler, for audit and compare."""
-    options = ("--gap", "80", "--cluster", dask.address, "--json")
+    options = ("--gap", "80", "--distance", "1", "--cluster", dask.address, "--json")
     run = xcount_command("audit", figure_1_file, *options, "--journal", tmp_path / "j.jsonl")
     assert [r["count"] for r in json.loads(run.out)["results"]] == [2, 0]
     run = xcount_command("compare", figure_1_file, figure_1_file, *options)
