@@ -67,7 +67,7 @@ def test_a_count_can_be_about_a_shared_grid(tmp_path: Path) -> None:
     found = next(iter(running.run_in_process([instance], settings)))
     ensembles = [load(model.path) for model in (small, large)]
     grid = Grid.of(*ensembles)
-    expected = count(ensembles[0], sensitive=2, gap=2, precision=3, grid=grid)
+    expected = count(ensembles[0], sensitive=2, gap=2, distance=1, precision=3, grid=grid)
     assert (found["count"], found["n_regions"]) == (expected.count, grid.n_regions)
     assert found["grid_with"] == [large.path.name]
     assert grid.n_regions > Grid.of(ensembles[0]).n_regions

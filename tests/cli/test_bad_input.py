@@ -62,7 +62,7 @@ def in_learner(key: str, value: object) -> Change:
 def without_trees(model: dict[str, Any]) -> None:
     """Leave no tree."""
     booster = model["learner"]["gradient_booster"]["model"]
-    booster["trees"], booster["tree_info"] = [], []
+    booster["trees"], booster["tree_info"], booster["iteration_indptr"] = [], [], [0]
 
 
 def only_a_leaf(model: dict[str, Any]) -> None:

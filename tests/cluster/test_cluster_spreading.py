@@ -198,7 +198,13 @@ def grid_of_stumps() -> Ensemble:
 
 def test_a_visit_of_all_regions_is_spread(client: Any) -> None:
     """Both workers counted blocks, and the answer is that of one machine."""
-    question: dict[str, Any] = {"sensitive": "f0", "flip": True, "cutoff": "-1", "distance": 1, "method": "brute"}
+    question: dict[str, Any] = {
+        "sensitive": "f0",
+        "flip": True,
+        "cutoff": "-1",
+        "distance": 1,
+        "method": "brute",
+    }
     before = units_done(client)
     there = xcount.count(grid_of_stumps(), **question, cluster=client, jobs=1)
     after = units_done(client)

@@ -255,7 +255,7 @@ def test_a_weighed_visit_is_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(jobs=1, engine=SpreadEngine(helpers), thresholds=SHORT_SLICES)
     assert measure(problem, weighing, settings)["volume"] == alone
     assert VisitingUnit in {type(unit) for unit in helpers.units}
-    assert alone.exact
+    assert alone.interval.is_settled
 
 
 def test_an_interrupted_visit_keeps_what_helpers_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,8 @@ NO_FORMULA = ("probability_gap", "flip", "cutoff", "from_probability", "directio
     cls=parameters.OneValueCommand,
     short_help="Write the question as DIMACS for model counters.",
     epilog=parameters.examples(
-        "xcount encode model.json --sensitive age --gap 2 --precision 3 --output age.cnf",
+        "xcount encode model.json --sensitive age --gap 2 --distance 1 --precision 3 "
+        "--output age.cnf",
         "xcount encode model.json --sensitive sex,race --gap 1 --distance 1 --precision 3",
     ),
 )
