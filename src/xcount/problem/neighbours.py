@@ -28,7 +28,7 @@ class NearMasks:
         >>> from xcount.question.grid import Grid
         >>> from xcount.question.query import Query
         >>> model = figure_1()
-        >>> near = NearMasks(Asked(model, Grid.of(model), Query.of(model, "f0", 80)))
+        >>> near = NearMasks(Asked(model, Grid.of(model), Query.of(model, "f0", 80, distance=1)))
         >>> near.table.tolist()
         [[0, 1, 0], [0, 1, 2], [1, 2, 1]]
     """

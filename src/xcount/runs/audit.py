@@ -301,7 +301,7 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
         >>> from xcount.model.examples import figure_1
         >>> result = xcount.audit(figure_1(), gaps=80)
         >>> [(ranked.label, ranked.results[0].count) for ranked in result.ranking]
-        [('f0', 2), ('f1', 0)]
+        [('f0', 2), ('f1', 2)]
     """
     from xcount.model.loaders import load
 

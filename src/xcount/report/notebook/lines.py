@@ -42,7 +42,7 @@ def line_of(result: object) -> str:
         >>> import xcount
         >>> from xcount.model.examples import figure_1
         >>> xcount.count(figure_1(), sensitive="f0", gap=80)
-        CountResult(f0, gap 80, 1 step: 2 of 9 regions = 22.2 %, exact)
+        CountResult(f0, gap 80, any change: 2 of 9 regions = 22.2 %, exact)
     """
     return f"{type(result).__name__}({visible(_inside(result))})"
 
