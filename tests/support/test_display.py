@@ -180,15 +180,15 @@ def test_protected_features_come_first_and_are_never_cut() -> None:
     """In a card, which has room for eight, and in a picture, which has room for fifteen."""
     pytest.importorskip("matplotlib")
     model = ensemble_of(*((feature, 1.0, 0.0, 20.0 - feature) for feature in range(17)))
-    names = [*(f"other {index}" for index in range(16)), "sex"]
+    names = [*(f"other{index}" for index in range(16)), "sex"]
     model = replace(model, features=tuple(map(Feature, names)))
     audit = xcount.audit(model, gaps=[0.5, 3.5])
     assert audit.ranking[-1].label == "sex"
     card = audit._repr_html_()
-    assert card.index("<bdi>sex</bdi>") < card.index("<bdi>other 0</bdi>")
+    assert card.index("<bdi>sex</bdi>") < card.index("<bdi>other0</bdi>")
     assert "If only sex were different" in card
     drawn = [label.get_text() for label in audit.plot().axes[0].get_yticklabels()]
-    assert drawn[:2] == ["sex", "other 0"]
+    assert drawn[:2] == ["sex", "other0"]
     assert len(drawn) == 15
 
 
