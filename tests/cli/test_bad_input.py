@@ -421,7 +421,7 @@ def test_what_names_nothing_or_has_no_end_is_refused(
 
 def test_no_option_with_one_value_may_be_given_twice() -> None:
     """The last one does not win silently, in any command."""
-    context = click.Context(application)
+    context = click.Context(application, **application.context_settings)
     n_checked = 0
     for name in application.list_commands(context):
         command = application.get_command(context, name)
@@ -434,6 +434,6 @@ def test_no_option_with_one_value_may_be_given_twice() -> None:
             words = [option.opts[0], *([] if option.is_flag else ["1"])]
             again = [option.secondary_opts[0]] if option.is_flag else [option.opts[0], "2"]
             with pytest.raises(click.UsageError, match=r"is given twice|once"):
-                command.make_context(name, [*words, *again])
+                command.make_context(name, [*words, *again], parent=context)
             n_checked += 1
     assert n_checked > 100
