@@ -107,7 +107,7 @@ WideTile<T>::WideTile(const MaskWindows& windows, VectorUnit most) {
 }
 
 template <class T>
-WideTile<T>::~WideTile() = default;
+WideTile<T>::~WideTile() {}  // not defaulted: that could not be instantiated by itself
 
 template <class T>
 std::size_t WideTile<T>::bytes_for(const MaskWindows& windows) {
@@ -194,6 +194,9 @@ void WideTile<T>::count(const TileJob<T>& job) {
   }
 }
 
+// A stream of narrower sums holds none of these, but its destructor names the pointer's type.
+template WideTile<std::int32_t>::~WideTile();
+template WideTile<std::int64_t>::~WideTile();
 template class WideTile<Int128>;
 template class WideTile<Int2304>;
 
