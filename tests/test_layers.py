@@ -104,6 +104,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "shares",
     ),
     "baselines": ("paper", "cnf"),
+    "verified": ("question_file",),
     "answers": (
         "explanation",
         "options",

@@ -32,12 +32,13 @@ PIPELINE = (
 """The rooms that one count passes through, in this order."""
 
 BASELINES = Room("baselines", ("paper's methods,", "CNF counters"), "Tally")
+VERIFIED = Room("verified", ("the proved", "counter"), "count")
 RUNS = Room("runs", ("audit, compare,", "journal"), "AuditResult")
 CLUSTER = Room("cluster", ("the same work", "on Dask workers"), "Engine")
 CLI = Room("cli", ("options in, report and exit status out; the only room that prints",))
 SUPPORT = Room("support", ("small things that every room may use: numerals, memory, visible text",))
 
-ROOMS = (*PIPELINE, BASELINES, RUNS, CLUSTER, CLI, SUPPORT)
+ROOMS = (*PIPELINE, BASELINES, VERIFIED, RUNS, CLUSTER, CLI, SUPPORT)
 
 NATIVE = ("support", "trees", "exact", "sampling", "diagrams", "population")
 """The folders of the C++ core."""
@@ -51,7 +52,7 @@ def rooms_picture() -> Canvas:
         _box(canvas, room, column, 90, "a")
         if column:
             _arrow(canvas, (_right(column - 1), 145), (_left(column), 145))
-    for column, room in ((3, BASELINES), (5, RUNS), (6, CLUSTER)):
+    for column, room in ((3, BASELINES), (4, VERIFIED), (5, RUNS), (6, CLUSTER)):
         _box(canvas, room, column, 250)
     for column in (2, 3, 5):
         canvas.path(f"M{_middle(column):g} 200L{_middle(column):g} 250")

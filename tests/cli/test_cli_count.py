@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import question_oracle
 from conftest import Command
 from json_contract import CONTRACT, MODEL_CONTRACT
 from model_files import Nested, write_model
@@ -326,3 +328,44 @@ def test_boxes_are_drawn_in_any_encoding(figure_1_file: str) -> None:
     )
     assert b"| Regions " in printed
     assert b"\\u25" not in printed
+
+
+def test_the_question_is_written(
+    xcount_command: Command, figure_1_file: str, tmp_path: Path
+) -> None:
+    """Beside the answer; counted from the file, it is the same."""
+    path = tmp_path / "age.question"
+    asked = ["count", figure_1_file, "--sensitive", "age", "--gap", "80", "--distance", "1"]
+    run = xcount_command(*asked, "--question", path)
+    assert (run.status, run.err) == (0, "")
+    assert run.out.endswith(f"Wrote {path}\n")
+    assert question_oracle.count(path.read_text()) == 2
+    run = xcount_command(*asked, "--question", path, "--json")
+    assert json.loads(run.out)["count"] == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "message"),
+    [
+        ("-", [], "--question needs a file: standard output is for the answer"),
+        ("model.json", [], "is an input of this command"),
+        ("nowhere/age.question", [], "there is no folder"),
+        ("age.question", ["--probability-gap", "0.1"], "no question in integers"),
+    ],
+)
+def test_a_question_that_cannot_be_written_is_refused(
+    xcount_command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    options: list[str],
+    message: str,
+) -> None:
+    """In one line, before anything is counted or written."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(adult_model_path(), "model.json")
+    asked = options or ["--gap", "2"]
+    run = xcount_command("count", "model.json", "--sensitive", "sex", *asked, "--question", path)
+    assert (run.status, run.out) == (2, "")
+    assert message in run.err
+    assert [file.name for file in tmp_path.iterdir()] == ["model.json"]

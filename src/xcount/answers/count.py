@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -74,6 +75,14 @@ class CountOptions(
             "whether to break the count down by mask.",
         ),
     )
+    question: str | os.PathLike[str] | None = field(
+        default=None,
+        metadata=option(
+            "Also write the question in integers to this file, for `xcount verify`.",
+            "a file to write the question to, in integers, for :func:`xcount.verify`.",
+            metavar="FILE",
+        ),
+    )
     grid: Grid | None = field(
         default=None, metadata=python_option("the cells to count in, if not those of the model.")
     )
@@ -134,6 +143,10 @@ def count(model: Any, options: CountOptions) -> CountResult:
     )
     note_single_columns(cells, [query.sensitive])
     problem = Problem(ensemble, cells, query)
+    if options.question is not None:
+        from xcount.verified.question_file import write_question
+
+        write_question(problem, options.question)
     settings.check_time()
     weighing = fitted(weighing, problem.grid, settings)
     request = explanation_request(ensemble, (query.change,), options.explain, options.favourable)

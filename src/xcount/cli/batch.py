@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +89,6 @@ def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bo
     """Write the requested files; print JSON, a text requested with ``-``, or tables."""
     from xcount.cli.output import print_json, print_tables, print_text
     from xcount.cli.progress import stoppable
-    from xcount.report.terminal import escaped
     from xcount.support.files import write_atomically
 
     printed = [name for name, path in paths.items() if path == "-"]
@@ -106,5 +105,11 @@ def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bo
     elif printed:
         print_text(outputs.texts[printed[0]]())
     else:
-        written = [f"Wrote {escaped(path)}" for path in paths.values() if path and path != "-"]
-        print_tables(*outputs.tables(), *written)
+        print_tables(*outputs.tables(), *written(paths.values()))
+
+
+def written(paths: Iterable[str | None]) -> list[str]:
+    """Return a line for each file that was written."""
+    from xcount.report.terminal import escaped
+
+    return [f"Wrote {escaped(path)}" for path in paths if path is not None and path != "-"]

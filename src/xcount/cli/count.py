@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from xcount.answers.count import CountOptions, count
-from xcount.cli import parameters
+from xcount.cli import batch, parameters
 
 
 @click.command(
@@ -23,6 +23,7 @@ from xcount.cli import parameters
         "xcount count model.json --sensitive sex --flip --judge rows --data people.csv "
         "--max-share 1%",
         "xcount count model.json --sensitive sex --gap 0.5 --explain",
+        "xcount count model.json --sensitive age --gap 2 --question age.question",
         "xcount count model.json --sensitive age --gap 2 --cluster tcp://scheduler:8786",
     ),
 )
@@ -40,6 +41,10 @@ def command(model: str, as_json: bool, **options: Any) -> int:
     from xcount.cli.output import print_json, print_tables
     from xcount.cli.progress import ProgressLine, stoppable
 
+    path: str | None = options["question"]
+    if path == "-":
+        raise click.UsageError("--question needs a file: standard output is for the answer")
+    batch.check_outputs({"question": path}, as_json)
     with stoppable(), ProgressLine() as line:
         result = count(model, on_progress=line.show_count, **parameters.given(options))
     if as_json:
@@ -47,5 +52,5 @@ def command(model: str, as_json: bool, **options: Any) -> int:
     else:
         from xcount.report.text import count_tables
 
-        print_tables(*count_tables(result))
+        print_tables(*count_tables(result), *batch.written([path]))
     return result.exit_status

@@ -156,6 +156,11 @@ class OneHotEncoding:
         """Return the feature that a column of the model is part of."""
         return int(self._feature_of[column])
 
+    def group_of(self, feature: int) -> OneHotGroup | None:
+        """Return the group that a feature is; None if it is a column."""
+        place = self._places[feature]
+        return place if isinstance(place, OneHotGroup) else None
+
     def pulled_back(self, tree: Tree) -> Tree:
         """Return the tree with tests of the features."""
         code_of = {c: code for group in self.groups for code, c in enumerate(group.columns)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -83,6 +83,10 @@ class LaidTrees:
     def n_limbs(self) -> int:
         return limbs_for(self.bound + 1)
 
+    def left_cells(self) -> Iterator[list[NDArray[np.bool_]]]:
+        """Yield for each tree the cells that go left, at each of its nodes; none at a leaf."""
+        return _ForestBuilder(self).left_cells()
+
     @cached_property
     def forest(self) -> _core.Forest:
         """The trees in native form."""
@@ -113,11 +117,14 @@ class _ForestBuilder:
         self._set_tests: dict[bytes, int] = {}
         self._membership_size = 0
 
+        trees = laid.trees
+        sizes = [tree.n_nodes for tree in trees]
+        self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        self._feature = _joined([tree.feature for tree in trees], np.int32)
+
     def build(self) -> _core.Forest:
         trees, axes = self._laid.trees, self._laid.grid.axes
-        sizes = [tree.n_nodes for tree in trees]
-        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        feature = _joined([tree.feature for tree in trees], np.int32)
+        feature, starts = self._feature, self._starts
         cuts = self._cuts(feature, starts)
         return _core.Forest(
             n_cells=np.array([axis.n_cells for axis in axes], dtype=np.int32),
@@ -136,6 +143,27 @@ class _ForestBuilder:
             membership=_joined(self._membership, np.uint8),
             positions=_positions(axes),
         )
+
+    def left_cells(self) -> Iterator[list[NDArray[np.bool_]]]:
+        cuts = self._cuts(self._feature, self._starts)
+        members = _joined(self._membership, np.uint8).astype(np.bool_)
+        for tree, start in zip(self._laid.trees, self._starts.tolist(), strict=False):
+            own = cuts[start : start + tree.n_nodes].tolist()
+            yield [self._row(tree, node, cut, members) for node, cut in enumerate(own)]
+
+    def _row(
+        self, tree: Tree, node: int, cut: int, members: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Return the cells that go left at one node."""
+        if tree.feature[node] < 0:
+            return np.zeros(0, dtype=np.bool_)
+        axis = self._laid.grid.axes[int(tree.feature[node])]
+        if cut < 0:
+            return members[-1 - cut : -1 - cut + axis.n_cells]
+        row: NDArray[np.bool_] = np.arange(axis.n_cells) < cut
+        if axis.missing_cell is not None:
+            row[axis.missing_cell] = tree.missing_left[node]
+        return row
 
     def _cuts(self, feature: NDArray[np.int32], starts: NDArray[np.int32]) -> NDArray[np.int32]:
         trees, grid = self._laid.trees, self._laid.grid

@@ -88,14 +88,17 @@ class IntegerMargins:
         """A bound of |V| of every output, and of half the difference of any two of them."""
         return sum(own.largest() for own in self.leaves) + max(map(abs, self.bases)) + 1
 
+    def cut(self, cutoff: Fraction, tie_is_above: bool) -> int:
+        """Return the integer T for which a margin V is above the cut-off iff ``V > T``."""
+        scaled = cutoff * self.scale
+        # Integers V: above T is above floor(T); at least T is above ceil(T) - 1.
+        return math.ceil(scaled) - 1 if tie_is_above else math.floor(scaled)
+
     def cutoffs(self, flip: Flip) -> Cutoffs | None:
         """Return the cut-offs of a flip as integers; None if several margins decide."""
         if flip.cutoff is None:
             return None
-        scaled = flip.cutoff * self.scale
-        # Integers V: above T is above floor(T); at least T is above ceil(T) - 1.
-        cut = math.ceil(scaled) - 1 if flip.tie_is_above else math.floor(scaled)
-        at = max(-self.bound - 1, min(self.bound + 1, cut))
+        at = max(-self.bound - 1, min(self.bound + 1, self.cut(flip.cutoff, flip.tie_is_above)))
         sureness = flip.sureness
         if sureness is None:
             return Cutoffs(at, at, at)

@@ -1,0 +1,1 @@
+"""The verified counter: questions written for it, and how it is run."""
