@@ -104,7 +104,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "shares",
     ),
     "baselines": ("paper", "cnf"),
-    "verified": ("question_file",),
+    "verified": ("question_file", "check_question"),
     "answers": (
         "explanation",
         "options",

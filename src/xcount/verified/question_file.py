@@ -140,7 +140,7 @@ def _lines(problem: Problem, sums: _Sums) -> Iterator[str]:
     yield from _comments(problem, sums)
     yield f"features {len(grid.axes)}"
     for index, axis in enumerate(grid.axes):
-        yield f"# feature {index} {json.dumps(_feature(problem, index))}"
+        yield f"# feature {json.dumps(_feature(problem, index))}"
         yield f"{_order(axis)} cells {axis.n_cells}"
     yield _listed("sensitive", query.sensitive)
     yield f"distance {'any' if query.distance is None else query.distance}"
@@ -177,8 +177,7 @@ def _comments(problem: Problem, sums: _Sums) -> Iterator[str]:
     yield f"# asked {json.dumps(asked)}"
     if problem.grid.domain:
         yield f"# domain {json.dumps(problem.grid.domain.to_dict())}"
-    yield f"# numbers {problem.grid.input_dtype}"
-    yield f"# scale {sums.scale}"
+    yield f"# scale {json.dumps(str(sums.scale))}"
     yield f"# outputs {json.dumps(sums.outputs)}"
 
 

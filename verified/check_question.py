@@ -1,0 +1,1 @@
+../src/xcount/verified/check_question.py
