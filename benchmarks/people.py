@@ -142,8 +142,8 @@ def fairlearn_rates(world: World, rates: GroupRates, sensitive: str) -> tuple[fl
 
     ensemble = xcount.load(world.model)
     weighing = Weighing.of(ensemble, "rows", world.held_out)
-    assert weighing.rows is not None
-    cells = Grid.of(ensemble).cells_of(weighing.rows)[:, ensemble.feature_names.index(sensitive)]
+    assert weighing.inputs is not None
+    cells = Grid.of(ensemble).cells_of(weighing.inputs)[:, ensemble.feature_names.index(sensitive)]
     group = np.full(len(cells), -1)
     for number, own in enumerate(rates.cells):
         group[np.isin(cells, own.cells[0])] = number

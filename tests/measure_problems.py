@@ -16,6 +16,7 @@ from xcount.measures.portrait import Realism
 from xcount.measures.shares import measure_of
 from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble
+from xcount.model.inputs import Inputs
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
@@ -51,7 +52,7 @@ def random_problem(seed: int) -> tuple[Problem, dict[tuple[int, ...], bool], Wei
     problem = Problem(ensemble, Grid.of(ensemble, missing="cell" if missing else "none"), query)
     rows = random_rows(ensemble, rng)
     names = ("volume", "marginals", "rows")
-    return problem, regions, Weighing(names, rows, "rows", (None,) * ensemble.n_features)
+    return problem, regions, Weighing(names, Inputs.of(rows), "rows", (None,) * ensemble.n_features)
 
 
 def population_on(

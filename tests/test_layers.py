@@ -28,7 +28,16 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "record_check",
         "interval",
     ),
-    "model": ("ensemble", "examples", "one_hot", "loaders", "tables", "align"),
+    "model": (
+        "inputs",
+        "ensemble",
+        "examples",
+        "one_hot",
+        "loaders",
+        "table_values",
+        "tables",
+        "align",
+    ),
     "question": (
         "cell",
         "share",

@@ -18,6 +18,7 @@ ABOVE = {
     "sampling": {"support", "trees", "exact"},
     "diagrams": {"support", "trees"},
     "population": {"support"},
+    "tables": {"support"},
 }
 """Which other folders the files of a folder may include."""
 

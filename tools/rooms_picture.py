@@ -40,7 +40,7 @@ SUPPORT = Room("support", ("small things that every room may use: numerals, memo
 
 ROOMS = (*PIPELINE, BASELINES, VERIFIED, RUNS, CLUSTER, CLI, SUPPORT)
 
-NATIVE = ("support", "trees", "exact", "sampling", "diagrams", "population")
+NATIVE = ("support", "trees", "exact", "sampling", "diagrams", "population", "tables")
 """The folders of the C++ core."""
 
 

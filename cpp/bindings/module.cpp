@@ -33,4 +33,5 @@ NB_MODULE(_core, module) {
   xcount::python::bind_diagrams(module);
   xcount::python::bind_corner_sums(module);
   xcount::python::bind_population(module);
+  xcount::python::bind_tables(module);
 }

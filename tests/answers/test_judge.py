@@ -134,13 +134,13 @@ def weighed_share(problem: Problem, weighing: Weighing, name: str) -> float:
 def test_verdicts_are_those_of_the_share(seed: int) -> None:
     """By every measure, on both sides of it; what the regions' share is does not matter."""
     problem, regions, weighing = random_problem(seed)
-    assert weighing.rows is not None
-    placed = (problem.grid.cells_of(weighing.rows) >= 0).all(axis=1)
+    assert weighing.inputs is not None
+    placed = (problem.grid.cells_of(weighing.inputs) >= 0).all(axis=1)
     population = random_population(problem, seed)
     weighing = replace(
         weighing,
         names=(*weighing.names, "population"),
-        rows=weighing.rows[placed],
+        inputs=weighing.inputs.at(np.flatnonzero(placed)),
         population=population,
     )
     truth = {name: weighed_share(problem, weighing, name) for name in weighing.names}

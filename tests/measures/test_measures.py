@@ -65,8 +65,8 @@ def weight_by_marginals(cells: NDArray[np.int64], region: tuple[int, ...]) -> fl
 def test_measures_agree_with_enumeration(seed: int) -> None:
     """Gaps and flips, categories, missing values, several sensitive features."""
     problem, regions, weighing = random_problem(seed)
-    assert weighing.rows is not None
-    rows, cells = weighing.rows, problem.grid.cells_of(weighing.rows)
+    assert weighing.inputs is not None
+    rows, cells = weighing.inputs.matrix(), problem.grid.cells_of(weighing.inputs)
     found = measure(problem, weighing, Settings(jobs=1))
     hits = [region for region, is_sensitive in regions.items() if is_sensitive]
     volume = math.fsum(weight_by_volume(problem, rows, region) for region in hits)
@@ -107,7 +107,7 @@ def test_intervals_of_sampled_measures_hold(monkeypatch: pytest.MonkeyPatch, in_
             for name in ("volume", "marginals"):
                 if known(exact[name].share) < 0.02:
                     continue
-                one = Weighing((name,), weighing.rows, "", weighing.bounds)
+                one = Weighing((name,), weighing.inputs, "", weighing.bounds)
                 sampled = measure(problem, one, settings)[name]
                 assert not sampled.exact
                 assert sampled.confidence == 0.9

@@ -27,6 +27,7 @@ from xcount.measures.population import Population
 from xcount.measures.shares import measure, with_population
 from xcount.measures.weighting import Weighing
 from xcount.model.examples import adult_model_path, figure_1
+from xcount.model.inputs import Inputs
 from xcount.model.tables import read_table
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
@@ -160,8 +161,8 @@ def test_a_population_needs_data_or_a_file(tmp_path: Path) -> None:
 def test_a_fit_stops_at_the_limit() -> None:
     """With fewer components, and an answer."""
     problem, _, weighing = random_problem(1)
-    assert weighing.rows is not None
-    rows = np.concatenate([weighing.rows] * 10)
+    assert weighing.inputs is not None
+    rows = Inputs.of(np.concatenate([weighing.inputs.matrix()] * 10))
     asked = Weighing(("population",), rows, "rows", weighing.bounds)
     ready = with_population(asked, problem.grid, Settings(timeout_seconds=0.0))
     assert ready.population is not None

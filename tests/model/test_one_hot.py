@@ -11,6 +11,7 @@ from domains import random_world
 from xcount.errors import QueryError, TableError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of
+from xcount.model.inputs import Inputs
 from xcount.model.one_hot import OneHotGroup, category_labels, pulled_back
 from xcount.model.tables import read_table
 from xcount.question.domain import Domain
@@ -36,7 +37,7 @@ def test_a_group_predicts_what_its_columns_predict(seed: int) -> None:
     points = np.array(list(world.regions().values())).reshape(-1, world.ensemble.n_features)
     if ensemble.encoding is None or not len(points):
         return
-    rows = ensemble.encoding.features_of(points, "the points")
+    rows = ensemble.encoding.features_of(Inputs.of(points), "the points").matrix()
     assert np.array_equal(ensemble.predict(rows), world.ensemble.predict(points))
     assert np.array_equal(ensemble.columns_of(rows), points, equal_nan=True)
 

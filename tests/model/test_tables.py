@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import os
 import subprocess
 import sys
@@ -162,8 +164,7 @@ def test_what_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tables are read within the limits of model files."""
-    defaults = {**(files.read.__kwdefaults__ or {}), "max_bytes": 1000}
-    monkeypatch.setattr(files.read, "__kwdefaults__", defaults)
+    monkeypatch.setattr(files, "MAX_FILE_BYTES", 1000)
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"age,job,member\n" + b"1,2,3\n" * 1000))
     with pytest.raises(TableError, match="unpacks to more than 1000 bytes"):
@@ -258,3 +259,100 @@ def test_csv_needs_no_data_library(tmp_path: Path) -> None:
         "assert not {'pandas', 'polars', 'pyarrow'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_csv_is_split_as_python_splits_it(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Quotes, line ends, blank lines, any size of blocks, any number of threads."""
+    random = np.random.default_rng(seed)
+    monkeypatch.setattr(files, "BLOCK_BYTES", int(random.integers(3, 60)))
+    end = ("\n", "\r\n", "\r")[seed % 3]
+    notes = ["", "plain", '"a, b"', '"two' + end + 'lines"', '"say ""x"""', 'in"side']
+    lines = ["note,age,member"]
+    for _ in range(20):
+        number = random.choice(["", "NA", "1", "-2.5", "1e3", " 7 ", "1e400", "True", "inf"])
+        lines.append(f"{random.choice(notes)},{number},{random.integers(3)}")
+        lines += [""] * int(random.integers(2))
+    text = end.join(lines)
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode())
+    model = Ensemble((Feature("age"), Feature("member")), ())
+    table = read_table(path, model, n_threads=1 + seed % 3)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    records, ends = zip(*((fields, reader.line_num) for fields in reader if fields), strict=True)
+    words = {"": np.nan, "NA": np.nan, "True": 1.0}
+    expected = [[words[f] if f in words else float(f) for f in own] for _, *own in records[1:]]
+    np.testing.assert_array_equal(table.rows, expected)
+    assert [table.row_name(i) for i in range(20)] == [
+        f"row {i} (counted from 0; line {ends[i + 1]} of the file)" for i in range(20)
+    ]
+
+
+def test_many_different_numbers_are_rounded_as_python_rounds_them(tmp_path: Path) -> None:
+    """A column of 80,000 numbers, some of them missing or no number."""
+    random = np.random.default_rng(3)
+    sizes = 10.0 ** random.integers(-300, 300, 80_000)
+    texts = [repr(x) for x in (random.normal(size=80_000) * sizes).tolist()]
+    texts[7], texts[70_000], texts[79_999] = "NA", "", "1e999"
+    path, model = tmp_path / "t.csv", Ensemble((Feature("a"),), ())
+    path.write_text("a\n" + "\n".join(text or '""' for text in texts))
+    words = {"NA": np.nan, "": np.nan}
+    expected = [words.get(text) or float(text) for text in texts]
+    np.testing.assert_array_equal(read_table(path, model).rows[:, 0], expected)
+    texts[75_000] = texts[76_000] = "many"
+    path.write_text("a\n" + "\n".join(text or '""' for text in texts))
+    with pytest.raises(
+        TableError, match=r"row 75000 \(counted from 0; line 75002 .*: 'many' is text"
+    ):
+        read_table(path, model)
+    assert read_table(path, model, leave_out=True).left_out == {"a is no number": (75_000, 76_000)}
+
+
+@pytest.mark.parametrize("number", ["1_2", "\uff11\uff12", "1 2", "0x10", "1,5", "--1"])
+def test_what_only_python_takes_for_a_number_is_none(number: str, tmp_path: Path) -> None:
+    """Alone in its column as beside others, in files and in lists."""
+    path, model = tmp_path / "t.csv", Ensemble((Feature("a"),), ())
+    path.write_text(f'a\n"{number}"\n', encoding="utf-8")
+    for data in (path, {"a": [number]}):
+        with pytest.raises(TableError, match=f"'{number}' is text, the model takes numbers"):
+            read_table(data, model)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('age,job,member\n1,clerk,"0\n', r"row 0 .*line 2 of .*: the file ends inside quotes"),
+        ('age,job,member\n1,"clerk"s,0\n', r"row 0 .*line 2 of .*must follow a closing quote"),
+        (
+            'age,"job"x,member\n',
+            "line 1: a comma or the end of the line must follow a closing quote",
+        ),
+        ("age,job,member\n1," + "x" * 131_073 + ",2\n", "row 0 .*more than 131,072 characters"),
+        (
+            "age,job,member\n1,clerk,0\n1,clerk,0,\n",
+            "row 1 .*: 4 fields, where the first line has 3",
+        ),
+    ],
+)
+def test_broken_records_are_named(text: str, message: str, tmp_path: Path) -> None:
+    """With the row and the line at which they end."""
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(TableError, match=message):
+        read_table(path, MODEL)
+
+
+def test_text_that_is_not_utf_8_is_named_by_its_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if a character is cut by the end of a block."""
+    path, content = tmp_path / "t.csv", "age,job,member,ö\n1,clerk,0,é\n".encode()
+    for size in range(3, 40):
+        monkeypatch.setattr(files, "BLOCK_BYTES", size)
+        path.write_bytes(content)
+        assert read_table(path, MODEL).other_columns == ("ö",)
+        path.write_bytes(content + b"2,clerk,\xe9,\n")
+        with pytest.raises(TableError, match=f"byte {len(content) + 8}: invalid"):
+            read_table(path, MODEL)

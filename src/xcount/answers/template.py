@@ -65,7 +65,7 @@ def _group_lines(grid: Grid, table: Table | None) -> list[str]:
         lines += ["# The names suggest these groups: check them."] if groups else []
         table = None
     else:
-        groups = groups_by_rows(grid, table.rows)
+        groups = groups_by_rows(grid, table.inputs)
     if all(group.broken for group in groups):
         lines += ["# [one-hot]", '# name = ["column", "column"]']
     else:
@@ -98,7 +98,7 @@ def _evidence(group: ColumnGroup, columns: Sequence[str], table: Table) -> str:
 
 def _row_text(row: int, group: ColumnGroup, columns: Sequence[str], table: Table) -> str:
     """Return how a row contradicts a group: the columns that are not 0."""
-    values = zip(columns, table.rows[row, list(group.columns)].tolist(), strict=True)
+    values = zip(columns, table.inputs.row(row)[list(group.columns)].tolist(), strict=True)
     shown = ", ".join(f"{_text(name)} is {value:g}" for name, value in values if value != 0)
     return f"{table.row_name(row)}: {shown}"
 

@@ -13,12 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from xcount import _core
 from xcount.errors import QueryError, QueryWarning
 from xcount.measures.population import Column, Population
 from xcount.measures.portrait import Check, Realism
+from xcount.model.inputs import Inputs
 from xcount.question.grid import Axis, Grid
 
 LADDER = (1, 2, 3, 5, 8, 12, 20, 32, 50)
@@ -43,7 +44,7 @@ Notice = Callable[[float, str], None]
 
 def fit_population(
     grid: Grid,
-    rows: NDArray[np.float64],
+    rows: ArrayLike | Inputs,
     *,
     source: str = "",
     sha256: str | None = None,
@@ -60,7 +61,8 @@ def fit_population(
     The population covers all inputs, also those outside the grid's domain.
     """
     grid = Grid(tuple(axis.unrestricted() for axis in grid.axes), grid.input_dtype)
-    cells = grid.cells_of(rows).astype(np.int32)
+    inputs = Inputs.of(rows)
+    cells = grid.cells_of(inputs).astype(np.int32)
     _name_unknown(grid, cells, source or "the data")
     cells = cells[(cells >= 0).any(axis=1)]
     if len(cells) < LEAST_ROWS:
@@ -69,7 +71,7 @@ def fit_population(
             f"{source or 'the data'} has {len(cells)}"
         )
     found = _Fitting(grid, cells, seed, n_threads, is_over, on_progress).population(source)
-    return replace(found, n_data_rows=len(rows), data_sha256=sha256)
+    return replace(found, n_data_rows=len(inputs), data_sha256=sha256)
 
 
 def fit_mixture(

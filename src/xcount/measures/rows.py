@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from xcount.errors import QueryError
 from xcount.measures.measure import Box, Measure, inside
 from xcount.measures.weighting import Weighing
+from xcount.model.inputs import Inputs
 from xcount.question.grid import Grid
 
 
@@ -23,16 +24,16 @@ class Rows(Measure):
     Attributes:
         regions: of these rows.
         numbers: of these rows in the table.
-        values: their inputs, a column for each feature.
+        inputs: of these rows.
         n_outside: how many other rows the domain leaves out.
         left_out: the numbers of the rows without a place, by the reason.
     """
 
     regions: NDArray[np.int64]
     numbers: NDArray[np.int64]
-    values: NDArray[np.float64]
+    inputs: Inputs
     n_outside: int
-    left_out: Mapping[str, tuple[int, ...]]
+    left_out: Mapping[str, Sequence[int]]
 
     @classmethod
     def of(cls, grid: Grid, weighing: Weighing) -> Rows:
@@ -41,15 +42,15 @@ class Rows(Measure):
         Raises:
             QueryError: no row lies in a region.
         """
-        rows = weighing.rows
-        assert rows is not None
-        regions = grid.cells_of(rows)
-        is_outside = grid.outside(rows, regions)
+        inputs = weighing.inputs
+        assert inputs is not None
+        regions = grid.cells_of(inputs)
+        is_outside = grid.outside(inputs, regions)
         is_outside[weighing.unreadable_rows] = False
         left_out = {**weighing.unreadable, **_without_place(grid, weighing, regions, is_outside)}
-        unplaced = [row for numbers in left_out.values() for row in numbers]
         is_placed = ~is_outside
-        is_placed[unplaced] = False
+        for rows in left_out.values():
+            is_placed[np.asarray(rows, dtype=np.int64)] = False
         placed = np.flatnonzero(is_placed)
         if not len(placed):
             raise QueryError(_nothing_placed(weighing.source, int(is_outside.sum()), left_out))
@@ -57,9 +58,9 @@ class Rows(Measure):
             name="rows",
             grid=grid,
             details={"source": weighing.source},
-            regions=regions[placed],
+            regions=regions if len(placed) == len(regions) else regions[placed],
             numbers=placed,
-            values=rows[placed],
+            inputs=inputs.at(placed),
             n_outside=int(is_outside.sum()),
             left_out=left_out,
         )
@@ -72,7 +73,7 @@ class Rows(Measure):
             self,
             regions=self.regions[kept],
             numbers=self.numbers[kept],
-            values=self.values[kept],
+            inputs=self.inputs.at(kept),
             left_out={**self.left_out, reason: lost},
         )
 
@@ -90,7 +91,8 @@ class Rows(Measure):
     def fingerprint(self) -> str:
         digest = hashlib.sha256(self.name.encode())
         digest.update(self.regions.tobytes())
-        digest.update(self.values.tobytes())
+        for block in self.inputs.blocks():
+            digest.update(block.data)
         return digest.hexdigest()
 
     def mass(self, box: Box) -> float:
@@ -124,16 +126,19 @@ def _without_place(
     is_outside: NDArray[np.bool_],
 ) -> dict[str, tuple[int, ...]]:
     """Return the readable rows inside the domain that have a value in no cell, by the reason."""
-    assert weighing.rows is not None
+    assert weighing.inputs is not None
     is_unplaced = (regions < 0).any(axis=1) & ~is_outside
     is_unplaced[weighing.unreadable_rows] = False
-    found: dict[str, list[int]] = {}
-    for row in np.flatnonzero(is_unplaced).tolist():
-        feature = int(np.argmin(regions[row]))
-        is_missing = bool(np.isnan(weighing.rows[row, feature]))
-        what = "missing" if is_missing else "an unknown category"
-        found.setdefault(f"{grid.axes[feature].feature.name} is {what}", []).append(row)
-    return {reason: tuple(rows) for reason, rows in found.items()}
+    unplaced = np.flatnonzero(is_unplaced)
+    first_without = regions[unplaced].argmin(axis=1)
+    found: dict[str, tuple[int, ...]] = {}
+    for feature in np.unique(first_without).tolist():
+        rows = unplaced[first_without == feature]
+        is_missing = np.isnan(weighing.inputs.columns[feature].at(rows).numbers())
+        name = grid.axes[feature].feature.name
+        found[f"{name} is missing"] = tuple(rows[is_missing].tolist())
+        found[f"{name} is an unknown category"] = tuple(rows[~is_missing].tolist())
+    return {reason: rows for reason, rows in found.items() if rows}
 
 
 def _nothing_placed(source: str, n_outside: int, left_out: Mapping[str, Sequence[int]]) -> str:

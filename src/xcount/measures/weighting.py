@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from xcount.errors import QueryError
 from xcount.measures.population import Population
 from xcount.measures.products import Weights
 from xcount.model.ensemble import Ensemble
+from xcount.model.inputs import Inputs
 from xcount.model.tables import read_table
 from xcount.question.grid import Axis, Grid
 from xcount.question.query import resolve_feature
@@ -35,7 +36,7 @@ class Weighing:
 
     Attributes:
         names: the measures, without ``regions``.
-        rows: inputs, one column per feature; None without data.
+        inputs: the rows of the data; None without data.
         source: where the rows come from.
         bounds: for each feature its least and largest value in a volume, if given.
         population: a population fitted earlier; None to fit one to the rows.
@@ -46,13 +47,13 @@ class Weighing:
     """
 
     names: tuple[str, ...]
-    rows: NDArray[np.float64] | None = None
+    inputs: Inputs | None = None
     source: str = ""
     bounds: tuple[Interval | None, ...] = ()
     population: Population | None = None
     population_file: str | None = None
     sha256: str | None = None
-    unreadable: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    unreadable: Mapping[str, Sequence[int]] = field(default_factory=dict)
     missing_in: frozenset[str] = frozenset()
 
     @classmethod
@@ -92,7 +93,7 @@ class Weighing:
         table = None if data is None else read_table(data, ensemble, leave_out=True)
         found = cls(
             tuple(name for name in names if name != "regions"),
-            None if table is None else table.rows,
+            None if table is None else table.inputs,
             "" if table is None else table.source,
             _resolved_bounds(ensemble, bounds),
             fitted,
@@ -112,20 +113,18 @@ class Weighing:
     @property
     def unreadable_note(self) -> str | None:
         """A warning if rows without a meaning to the model are left out of weights; else None."""
-        if self.rows is None or not self.unreadable:
+        if self.inputs is None or not self.unreadable:
             return None
         reasons = "; ".join(f"{reason} ({len(rows):,})" for reason, rows in self.unreadable.items())
         return (
-            f"{len(self.unreadable_rows):,} of {len(self.rows):,} rows of {self.source} are left "
+            f"{len(self.unreadable_rows):,} of {len(self.inputs):,} rows of {self.source} are left "
             f"out of marginals, volume and population: {reasons}"
         )
 
     @property
-    def readable(self) -> NDArray[np.float64] | None:
+    def readable(self) -> Inputs | None:
         """The other rows; None without data."""
-        if self.rows is None or not self.unreadable:
-            return self.rows
-        return np.delete(self.rows, self.unreadable_rows, axis=0)
+        return None if self.inputs is None else self.inputs.without(self.unreadable_rows)
 
     @property
     def population_note(self) -> str | None:
@@ -134,11 +133,11 @@ class Weighing:
         Files are compared by their hashes; if one of the two has none, by their rows.
         """
         fitted = self.population
-        if fitted is None or self.rows is None:
+        if fitted is None or self.inputs is None:
             return None
         marks: tuple[object, object] = (fitted.data_sha256, self.sha256)
         if None in marks:
-            marks = (fitted.n_data_rows, len(self.rows))
+            marks = (fitted.n_data_rows, len(self.inputs))
         if None in marks or marks[0] == marks[1]:
             return None
         of_rows = "" if fitted.n_data_rows is None else f", {fitted.n_data_rows:,} rows"
@@ -146,7 +145,7 @@ class Weighing:
         before, now = (name or "a table" for name in known_as)
         return (
             f"the population was fitted to another table ({before}{of_rows}) than the one given "
-            f"({now}, {len(self.rows):,} rows); fit it again, or leave --data out"
+            f"({now}, {len(self.inputs):,} rows); fit it again, or leave --data out"
         )
 
     def of_names(self, names: Collection[str]) -> Weighing:
@@ -164,9 +163,11 @@ class Weighing:
         digest = hashlib.sha256(repr((self.names, self.bounds)).encode())
         if self.population is not None:
             digest.update(json.dumps(self.population.to_dict()).encode())
-        if self.rows is not None:
-            digest.update(np.ascontiguousarray(self.rows).tobytes())
-            digest.update(json.dumps(dict(self.unreadable)).encode())
+        if self.inputs is not None:
+            for block in self.inputs.blocks():
+                digest.update(block.data)
+            unreadable = {reason: [*rows] for reason, rows in self.unreadable.items()}
+            digest.update(json.dumps(unreadable).encode())
         return digest.hexdigest()
 
 
@@ -202,7 +203,7 @@ def _bounds_of(axis: Axis, index: int, weighing: Weighing) -> Interval:
     rows = weighing.readable
     if rows is None:
         raise QueryError(f"the volume needs bounds of {name!r}; give --bounds or --data")
-    values = rows[:, index]
+    values = rows.columns[index].distinct()
     values = values[np.isfinite(values)]
     if not len(values):
         raise QueryError(f"the data has no number for {name!r}; give its bounds")
@@ -242,7 +243,7 @@ def _padded(weights: NDArray[np.float64], axis: Axis) -> NDArray[np.float64]:
     return np.append(weights, 0.0) if axis.missing_cell is not None else weights
 
 
-def marginal_weights(grid: Grid, rows: NDArray[np.float64]) -> Weights:
+def marginal_weights(grid: Grid, rows: Inputs) -> Weights:
     """Return the fraction of the rows in each cell; values outside every cell are left out."""
     regions = grid.cells_of(rows)
     weights: Weights = []

@@ -11,7 +11,7 @@ the model. All splits have one form (see :class:`Tree`), so a threshold means th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol
@@ -19,6 +19,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from xcount.model.inputs import Inputs
 from xcount.support.display import DisplayMixin
 from xcount.support.visible import visible
 
@@ -186,10 +187,11 @@ class Encoding(Protocol):
 
     def features_of(
         self,
-        columns: NDArray[np.float64],
+        inputs: Inputs,
         table: str,
         row_name: Callable[[int], str] = row_from_0,
-    ) -> NDArray[np.float64]:
+        left_out: Sequence[int] = (),
+    ) -> Inputs:
         """Return inputs by feature; raise if some are none, with the name of their table."""
 
     def feature_of(self, column: int) -> int:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from xcount.errors import QueryError, TableError
 from xcount.model.ensemble import Ensemble, Feature, Tree, row_from_0
+from xcount.model.inputs import Column, Inputs
 
 NONE = "none"
 """The category in which no column of a group is 1."""
@@ -194,18 +195,26 @@ class OneHotEncoding:
 
     def features_of(
         self,
-        columns: NDArray[np.float64],
+        inputs: Inputs,
         table: str,
         row_name: Callable[[int], str] = row_from_0,
-    ) -> NDArray[np.float64]:
-        """Return inputs by feature; raise if some break a group, with the name of their table."""
-        rows = np.empty((len(columns), len(self._places)))
-        for feature, place in enumerate(self._places):
+        left_out: Sequence[int] = (),
+    ) -> Inputs:
+        """Return inputs by feature; raise if some break a group, with the name of their table.
+
+        Rows that are left out may break it; they belong to no category.
+        """
+        kept = np.delete(np.arange(len(inputs)), left_out)
+        columns = []
+        for place in self._places:
             if isinstance(place, OneHotGroup):
-                rows[:, feature] = _codes(place, columns[:, place.columns], table, row_name)
+                rows = inputs.at(kept).matrix(place.columns)
+                codes = np.full(len(inputs), np.nan)
+                codes[kept] = _codes(place, rows, table, lambda i: row_name(int(kept[i])))
+                columns.append(Column(codes))
             else:
-                rows[:, feature] = columns[:, place]
-        return rows
+                columns.append(inputs.columns[place])
+        return Inputs(tuple(columns), len(inputs))
 
 
 def _codes(

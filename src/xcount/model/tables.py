@@ -1,49 +1,49 @@
-"""Data tables -> rows in the order of a model's features.
+"""Data tables -> inputs in the order of a model's features.
 
-A table is a CSV or Parquet file, a pandas, polars or pyarrow table, a mapping of columns, or a
-numpy array. Columns are matched by name; a table without names (an array, a CSV file whose first
+A table is a CSV, Parquet or Arrow file, a pandas, polars or pyarrow table, a mapping of columns, or
+a numpy array. Columns are matched by name; a table without names (an array, a CSV file whose first
 line is numbers, unless these are the model's names) is matched by position. Columns that the model
 does not know are left out and listed. Text of a categorical feature is mapped through the labels
 that the model stores; a text that is none of them is its category of all others, or missing, if the
 model takes it for that. Values that have no meaning to the model are an error, or leave out their
-rows.
+rows. So does a lack of time.
 
-CSV needs nothing but Python; gzip is read, too. Both are read within the limits of model files.
-Parquet needs pyarrow.
+The native core reads CSV block by block (gzip, too, and both within the limits of model files):
+different texts, and for each row which of them it has; what a text means is decided in Python, once
+for each text. Parquet and Arrow need pyarrow.
 """
 
 from __future__ import annotations
 
-import csv
+import codecs
 import hashlib
 import io
 import itertools
-import math
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount import _core
 from xcount.errors import MissingExtraError, ModelFormatError, TableError
-from xcount.model.ensemble import Encoding, Ensemble, Feature, row_from_0
+from xcount.model.ensemble import Ensemble, Feature, row_from_0
+from xcount.model.inputs import Column, Inputs
 from xcount.model.loaders import files, kinds
-from xcount.model.loaders.catboost_hash import category_hash
+from xcount.model.table_values import Values, listed, meaning_of, number_of, what_is_wrong
 from xcount.support.nearest import nearest
-from xcount.support.parse import plain_float
 from xcount.support.process import ended_by_signals
 
-MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
-_TRUTH_WORDS = {"true": 1.0, "false": 0.0}
-_LISTED = 5
 _SHOWN = 60
-_PARQUET = b"PAR1"
+_ARROW_KINDS = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"FEA1": "Feather"}
+"""How the files begin that pyarrow reads."""
+NOT_READ = "no time was left to read it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,24 +51,29 @@ class Table:
     """Rows of inputs for one model.
 
     Attributes:
-        rows: one row per line of the table, one column per feature of the model; NaN is missing.
+        inputs: one row per line of the table, one column per feature of the model.
         source: where the table comes from, for messages and reports.
         other_columns: columns that the model does not know.
         sha256: hash of the file's bytes; None without a file.
         left_out: rows without meaning to the model, by the reason; NaN stands for their values.
     """
 
-    rows: NDArray[np.float64]
+    inputs: Inputs
     source: str
     other_columns: tuple[str, ...] = ()
     sha256: str | None = None
-    left_out: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    left_out: Mapping[str, Sequence[int]] = field(default_factory=dict)
     row_name: Callable[[int], str] = row_from_0
     """How messages name a row."""
 
     @property
     def n_rows(self) -> int:
-        return len(self.rows)
+        return len(self.inputs)
+
+    @property
+    def rows(self) -> NDArray[np.float64]:
+        """The inputs as a matrix; NaN is missing."""
+        return self.inputs.matrix()
 
     @property
     def left_out_rows(self) -> list[int]:
@@ -77,24 +82,52 @@ class Table:
 
     def missing_in(self, ensemble: Ensemble) -> frozenset[str]:
         """Return the names of the features that some row lacks, of those that are not left out."""
-        kept = np.delete(self.rows, self.left_out_rows, axis=0)
-        features = np.flatnonzero(np.isnan(kept).any(axis=0))
-        return frozenset(ensemble.feature_names[feature] for feature in features)
+        kept = self.inputs.without(self.left_out_rows)
+        both = zip(ensemble.feature_names, kept.columns, strict=True)
+        return frozenset(name for name, column in both if np.isnan(column.distinct()).any())
 
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
-    """A table before it is matched: its columns, with names or without."""
+    """A table before it is matched: its columns, with names or without.
+
+    Attributes:
+        names: of the columns.
+        values: the columns; None for those of a file that the model does not know.
+        source: where the table comes from.
+        row_name: how messages name a row.
+        sha256: hash of the file's bytes.
+        n_read: how many rows were read, of a file.
+        n_unread: how many rows there was no time to read, behind the others.
+    """
 
     names: tuple[str, ...] | None
     values: tuple[Any, ...]
     source: str
     row_name: Callable[[int], str] = row_from_0
-    """How messages name a row."""
     sha256: str | None = None
+    n_read: int | None = None
+    n_unread: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are values of."""
+        if self.n_read is not None:
+            return self.n_read
+        sizes = {len(column) for column in self.values}
+        if len(sizes) > 1:
+            raise TableError(f"the columns of {self.source} differ in length: {sorted(sizes)}")
+        return sizes.pop() if sizes else 0
 
 
-def read_table(data: Any, ensemble: Ensemble, *, leave_out: bool = False) -> Table:
+def read_table(
+    data: Any,
+    ensemble: Ensemble,
+    *,
+    leave_out: bool = False,
+    is_over: Callable[[], bool] = lambda: False,
+    n_threads: int = 0,
+) -> Table:
     """Return the rows of a table as the model takes them.
 
     Args:
@@ -102,6 +135,8 @@ def read_table(data: Any, ensemble: Ensemble, *, leave_out: bool = False) -> Tab
         ensemble: the model.
         leave_out: whether to leave out rows with values that their features cannot hold, unless a
             column has no others.
+        is_over: whether to stop; rows of a CSV file that are not read by then are left out.
+        n_threads: to read a CSV file with; 0 for all cores.
 
     Raises:
         TableError: a column is missing, or holds what its feature cannot; the message names it.
@@ -112,29 +147,40 @@ def read_table(data: Any, ensemble: Ensemble, *, leave_out: bool = False) -> Tab
         [[3.0, 1.0], [4.0, 2.0]]
     """
     if ensemble.encoding is not None:  # tables have the columns that the model itself takes
-        table = read_table(data, ensemble.encoding.source, leave_out=leave_out)
-        return replace(table, rows=_encoded(table, ensemble.encoding, ensemble.n_features))
+        encoding = ensemble.encoding
+        table = read_table(
+            data, encoding.source, leave_out=leave_out, is_over=is_over, n_threads=n_threads
+        )
+        inputs = encoding.features_of(
+            table.inputs, table.source, table.row_name, table.left_out_rows
+        )
+        return replace(table, inputs=inputs)
     with ended_by_signals():
-        columns = _columns_of(data, ensemble.feature_names)
+        reading = _Reading(ensemble, is_over, n_threads or os.cpu_count() or 1)
+        columns = _columns_of(data, reading)
         positions, others = _matched(columns, ensemble)
-        rows = np.empty((_n_rows(columns), ensemble.n_features))
-        strange = _Strange(columns, leave_out)
-        for index, feature in enumerate(ensemble.features):
-            rows[:, index] = _numbers(feature, columns.values[positions[index]], strange)
-    if not len(rows):
-        raise TableError(f"{columns.source} has no rows")
+        n_rows, strange = columns.n_rows, _Strange(columns, leave_out)
+        if not n_rows:
+            raise TableError(f"{columns.source} has no rows")
+        found = [
+            strange.known(feature, columns.values[position])
+            for feature, position in zip(ensemble.features, positions, strict=True)
+        ]
+    n_all = n_rows + columns.n_unread
+    inputs = Inputs(tuple(column.padded(n_all) for column in found), n_all)
     left_out = strange.by_reason()
-    return Table(rows, columns.source, others, columns.sha256, left_out, columns.row_name)
+    if columns.n_unread:
+        left_out[NOT_READ] = range(n_rows, n_all)
+    return Table(inputs, columns.source, others, columns.sha256, left_out, columns.row_name)
 
 
-def _encoded(table: Table, encoding: Encoding, n_features: int) -> NDArray[np.float64]:
-    """Return a table's rows by feature; NaN for rows that are left out."""
-    kept = np.delete(np.arange(table.n_rows), table.left_out_rows)
-    rows = np.full((table.n_rows, n_features), np.nan)
-    rows[kept] = encoding.features_of(
-        table.rows[kept], table.source, lambda index: table.row_name(int(kept[index]))
-    )
-    return rows
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """For which model a file is read, until when, and on how many threads."""
+
+    ensemble: Ensemble
+    is_over: Callable[[], bool]
+    n_threads: int
 
 
 class _Strange:
@@ -144,28 +190,28 @@ class _Strange:
         self._columns, self._leave_out = columns, leave_out
         self._reason_of: dict[int, str] = {}
 
-    def note(self, feature: Feature, found: Mapping[int, Any], n_values: int, what: str) -> None:
-        """Raise, or leave out the rows; only raise if no row of the column has a meaning.
+    def known(self, feature: Feature, column: Any) -> Column:
+        """Return the numbers of a column; raise if rows have none, or leave these rows out.
 
-        Args:
-            feature: of the column.
-            found: row -> value.
-            n_values: how many values the column has.
-            what: what is wrong, after the value itself.
+        If no row of the column has a meaning, it only raises.
         """
-        if not found:
-            return
-        index, value = next(iter(found.items()))
-        if not self._leave_out or len(found) == n_values:
+        is_read = isinstance(column, _core.CsvColumn)
+        found = meaning_of(feature, column if is_read else _values(feature, column))
+        rows = found.strange_rows
+        if not len(rows):
+            return found.column
+        if not self._leave_out or len(rows) == len(found.column):
             raise TableError(
                 f"{self._columns.source}, column {feature.name!r}, "
-                f"{self._columns.row_name(index)}: {value!r} is {what}"
+                f"{self._columns.row_name(int(rows[0]))}: {found.first!r} is "
+                f"{what_is_wrong(feature, found.first)}"
             )
         reason = "an unknown category" if feature.is_categorical else "no number"
-        for row in found:
+        for row in rows.tolist():
             self._reason_of.setdefault(row, f"{feature.name} is {reason}")
+        return found.column
 
-    def by_reason(self) -> dict[str, tuple[int, ...]]:
+    def by_reason(self) -> dict[str, Sequence[int]]:
         """Return the rows left out, by the first reason of each."""
         found: dict[str, list[int]] = {}
         for row, reason in sorted(self._reason_of.items()):
@@ -173,9 +219,9 @@ class _Strange:
         return {reason: tuple(rows) for reason, rows in found.items()}
 
 
-def _columns_of(data: Any, feature_names: Sequence[str]) -> _Columns:
+def _columns_of(data: Any, reading: _Reading) -> _Columns:
     if isinstance(data, str | os.PathLike):
-        return _file_columns(Path(data), feature_names)
+        return _file_columns(Path(data), reading)
     package = type(data).__module__.partition(".")[0]
     if package in ("pandas", "polars", "pyarrow") and hasattr(type(data), "columns"):
         return _frame_columns(data, package)
@@ -188,8 +234,9 @@ def _columns_of(data: Any, feature_names: Sequence[str]) -> _Columns:
     if isinstance(data, np.ndarray):
         return _array_columns(data)
     raise TableError(
-        f"cannot read a table from {type(data).__module__}.{type(data).__qualname__}; give a CSV "
-        "or Parquet file, a pandas, polars or pyarrow table, a mapping of columns or a numpy array"
+        f"cannot read a table from {type(data).__module__}.{type(data).__qualname__}; give a CSV, "
+        "Parquet or Arrow file, a pandas, polars or pyarrow table, a mapping of columns or a numpy "
+        "array"
     )
 
 
@@ -214,19 +261,21 @@ def _frame_columns(frame: Any, package: str) -> _Columns:
     return _Columns(names, values, "the pandas table")
 
 
-def _file_columns(path: Path, feature_names: Sequence[str]) -> _Columns:
+def _file_columns(path: Path, reading: _Reading) -> _Columns:
     try:
-        if not _is_stream(path) and _starts_as_parquet(path):  # of any size
+        if not _is_stream(path) and (kind := _arrow_kind(_start_of(path))):  # of any size
             with path.open("rb") as file:
-                return _parquet_columns(file, str(path))
-        whole = files.read(path, expected=kinds.TABLE.expected)  # once: a pipe gives it once
-        if whole.data.startswith(_PARQUET):
-            return _parquet_columns(io.BytesIO(whole.data), str(path))
-        other = kinds.mistaken(path, whole.data, kinds.TABLE)
+                return _arrow_columns(file, str(path), kind)
+        reader = files.BlockReader(path, expected=kinds.TABLE.expected)
+        blocks = reader.blocks()  # once: a pipe gives them once
+        first = next(blocks, b"")
+        if kind := _arrow_kind(first):
+            return _arrow_columns(io.BytesIO(first + b"".join(blocks)), str(path), kind)
+        other = kinds.mistaken(path, first, kinds.TABLE)
         if other is not None:
             raise TableError(other)
-        columns = _csv_columns(whole.data.decode("utf-8-sig"), str(path), feature_names)
-        return replace(columns, sha256=whole.sha256)
+        columns = _csv_columns(_text_blocks(first, blocks), str(path), reading)
+        return replace(columns, sha256=reader.sha256)
     except OSError as error:
         raise TableError(kinds.unreadable(path, error, kinds.TABLE)) from error
     except ModelFormatError as error:
@@ -243,14 +292,19 @@ def _is_stream(path: Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def _starts_as_parquet(path: Path) -> bool:
+def _start_of(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(len(_PARQUET)) == _PARQUET
+        return file.read(max(map(len, _ARROW_KINDS)))
 
 
-def _parquet_columns(file: io.BufferedReader | io.BytesIO, source: str) -> _Columns:
+def _arrow_kind(start: bytes) -> str | None:
+    """Return which of pyarrow's formats a file begins with, if any."""
+    return next((kind for mark, kind in _ARROW_KINDS.items() if start.startswith(mark)), None)
+
+
+def _arrow_columns(file: io.BufferedReader | io.BytesIO, source: str, kind: str) -> _Columns:
     try:
-        from pyarrow import ArrowException, parquet  # type: ignore[import-untyped]
+        from pyarrow import ArrowException, feather, parquet  # type: ignore[import-untyped]
     except ImportError:
         raise MissingExtraError(
             f"reading {source} needs pyarrow; install it with: pip install 'xcount[parquet]'"
@@ -258,39 +312,99 @@ def _parquet_columns(file: io.BufferedReader | io.BytesIO, source: str) -> _Colu
     sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     file.seek(0)
     try:
-        table = parquet.read_table(file)
-    except ArrowException as error:
-        raise TableError(f"{source} is no readable Parquet file: {error}") from None
+        table = (parquet if kind == "Parquet" else feather).read_table(file)
+    except (ArrowException, OSError) as error:
+        raise TableError(f"{source} is no readable {kind} file: {error}") from None
     return _Columns(tuple(table.column_names), tuple(table.columns), source, sha256=sha256)
 
 
-def _csv_columns(text: str, source: str, feature_names: Sequence[str]) -> _Columns:
+def _text_blocks(first: bytes, others: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield blocks of text in UTF-8, without the mark that some editors begin a file with."""
+    decoder, n_before = codecs.getincrementaldecoder("utf-8")(), 0
+    for block in chain([first.removeprefix(codecs.BOM_UTF8)], others, [b""]):
+        n_held = len(decoder.getstate()[0])
+        try:
+            if n_held or not block.isascii():
+                decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            error.start += n_before - n_held
+            raise
+        n_before += len(block)
+        if block:
+            yield block
+
+
+def _csv_columns(blocks: Iterator[bytes], source: str, reading: _Reading) -> _Columns:
     """Return the columns; the first line is names if it has a word, or is the model's names."""
-    try:
-        lines = [line for line in csv.reader(io.StringIO(text, newline=""), strict=True) if line]
-    except csv.Error as error:
-        raise TableError(f"{source} is no readable CSV file: {error}") from None
-    if not lines:
-        raise TableError(f"{source} is empty")
-    head = _head(lines[0], feature_names)
-    _check_separator(head, source, feature_names)
-    has_names = any(_number(word) is None for word in head) or head == [*feature_names]
-    if not has_names and {*feature_names} <= {*head}:
+    feature_names = reading.ensemble.feature_names
+    start, head = _first_record(blocks, source)
+    words = _head(head.fields, feature_names)
+    _check_separator(words, source, feature_names)
+    has_names = any(number_of(word) is None for word in words) or words == [*feature_names]
+    if not has_names and {*feature_names} <= {*words}:
         raise TableError(
             f"{source}: its first line may be the model's names in another order, or a row of "
             "values; put the columns in the model's order, or the line "
             f"{','.join(feature_names)[:_SHOWN]} in front of the values"
         )
-    body = lines[1:] if has_names else lines
-    row_name = partial(_row_of_csv, text, int(has_names))
-    for number, line in enumerate(body):
-        if len(line) != len(head):
-            raise TableError(
-                f"{source}, {row_name(number)}: {len(line)} fields, where the first line has "
-                f"{len(head)}"
-            )
-    values = tuple(list(column) for column in zip(*body, strict=True)) or ([],) * len(head)
-    return _Columns(tuple(head) if has_names else None, values, source, row_name=row_name)
+    columns = _Columns(tuple(words) if has_names else None, (None,) * len(words), source)
+    positions, _ = _matched(columns, reading.ensemble)
+    roles = [_core.ColumnRole.IGNORED] * len(words)
+    for position, feature in zip(positions, reading.ensemble.features, strict=True):
+        is_text = feature.is_categorical
+        roles[position] = _core.ColumnRole.TEXTS if is_text else _core.ColumnRole.NUMBERS
+    reader = _core.TableReader(roles)
+    row_name = partial(_row_of_csv, reader, head.n_lines if has_names else 0)
+    body = chain([start[head.end :] if has_names else start], blocks)
+    n_read = _read_rows(reader, body, reading)
+    if reader.fault is not None:
+        raise TableError(_fault_text(*reader.fault, source, row_name, len(words)))
+    places = itertools.count()
+    values = [
+        None if role is _core.ColumnRole.IGNORED else reader.column(next(places)) for role in roles
+    ]
+    n_unread = reader.n_rows - n_read
+    return replace(
+        columns, values=tuple(values), row_name=row_name, n_read=n_read, n_unread=n_unread
+    )
+
+
+def _first_record(blocks: Iterator[bytes], source: str) -> tuple[bytes, _core.CsvHead]:
+    """Return the first record that is no blank line, and the text that was read to its end."""
+    start = b""
+    for block in chain(blocks, [b""]):
+        start += block
+        head = _core.csv_head(start, is_last=not block)
+        if head.fault:
+            line = f"line {head.n_lines}"
+            raise TableError(f"{source} is no readable CSV file: {line}: {head.fault}")
+        if head.fields:
+            return start, head
+    raise TableError(f"{source}: the file is empty, expected {kinds.TABLE.expected}")
+
+
+def _read_rows(reader: _core.TableReader, blocks: Iterator[bytes], reading: _Reading) -> int:
+    """Read the records of a file; return how many there was time for. The rest is counted."""
+    n_read, is_over = 0, False
+    for block in chain(blocks, [b""]):
+        reader.feed(block, not block, reading.n_threads, is_over)
+        if not is_over:
+            n_read, is_over = reader.n_rows, reading.is_over()
+    return n_read
+
+
+def _fault_text(
+    fault: str,
+    row: int,
+    n_fields: int,
+    source: str,
+    row_name: Callable[[int], str],
+    n_expected: int,
+) -> str:
+    """Say what is wrong with a record."""
+    if fault:
+        return f"{source} is no readable CSV file: {row_name(row)}: {fault}"
+    return f"{source}, {row_name(row)}: {n_fields} fields, where the first line has {n_expected}"
 
 
 def _head(words: Sequence[str], feature_names: Sequence[str]) -> list[str]:
@@ -311,19 +425,10 @@ def _check_separator(head: Sequence[str], source: str, feature_names: Sequence[s
             )
 
 
-def _row_of_csv(text: str, n_heads: int, index: int) -> str:
+def _row_of_csv(reader: _core.TableReader, n_head_lines: int, index: int) -> str:
     """Return how messages name a row of a CSV file: with the line on which it ends."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    rows = (reader.line_num for fields in reader if fields)
-    line = next(itertools.islice(rows, index + n_heads, None))
+    line = n_head_lines + index + 1 + reader.extra_lines(index)
     return f"row {index} (counted from 0; line {line} of the file)"
-
-
-def _n_rows(columns: _Columns) -> int:
-    sizes = {len(column) for column in columns.values}
-    if len(sizes) > 1:
-        raise TableError(f"the columns of {columns.source} differ in length: {sorted(sizes)}")
-    return sizes.pop() if sizes else 0
 
 
 def _matched(columns: _Columns, ensemble: Ensemble) -> tuple[list[int], tuple[str, ...]]:
@@ -360,148 +465,22 @@ def _absence(source: str, absent: Sequence[str], unknown: Sequence[str]) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    listed = ", ".join(repr(name) for name in names[:_LISTED])
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"column {listed}" if len(names) == 1 else f"columns {listed}{more}"
+    return f"column {listed(names)}" if len(names) == 1 else f"columns {listed(names)}"
 
 
-def _numbers(feature: Feature, column: Any, strange: _Strange) -> NDArray[np.float64]:
-    """Return a column as numbers; of a categorical feature, as category codes."""
-    values = _plain(feature, column)
-    if feature.is_categorical:
-        return _codes(feature, values, strange)
-    if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
-        return values.astype(np.float64)
-    try:
-        # Not by numpy's own reading of text, which loses an interrupt that comes in its middle.
-        return np.fromiter(map(float, values), np.float64, len(values))
-    except (ValueError, TypeError, OverflowError):
-        return _numbers_one_by_one(feature, values, strange)
-
-
-def _numbers_one_by_one(
-    feature: Feature, values: Sequence[Any] | NDArray[Any], strange: _Strange
-) -> NDArray[np.float64]:
-    numbers, found = np.full(len(values), np.nan), dict[int, Any]()
-    for index, value in enumerate(values):
-        number = _number(value)
-        if number is None:
-            found[index] = value
-        else:
-            numbers[index] = number
-    kind = next((_kind(value) for value in found.values()), "")
-    what = f"{kind}, the model takes numbers; encode it as for the training"
-    strange.note(feature, found, len(values), what)
-    return numbers
-
-
-def _plain(feature: Feature, column: Any) -> Sequence[Any] | NDArray[Any]:
-    """Return the column as an array of numbers, or a list of Python values."""
+def _values(feature: Feature, column: Any) -> Values:
+    """Return a column of a table in memory as an array of numbers, or Python's values."""
     if isinstance(column, list | tuple):
-        return column
+        return Values(column)
     package = type(column).__module__.partition(".")[0]
     if package == "pandas" and hasattr(column, "cat") and not feature.labels:
         # Libraries that keep no labels were trained on the codes themselves; -1 is missing.
         codes = column.cat.codes.to_numpy().astype(np.float64)
-        return np.where(codes < 0, np.nan, codes)
+        return Values(np.where(codes < 0, np.nan, codes))
     array = column.to_numpy() if hasattr(column, "to_numpy") else column
     if isinstance(array, np.ndarray) and array.dtype.kind in "fiub":
-        return array
+        return Values.different(array) if feature.is_categorical else Values(array)
     for method in ("to_list", "to_pylist", "tolist"):
         if hasattr(column, method):
-            return cast("list[Any]", getattr(column, method)())
-    return list(column)
-
-
-def _codes(
-    feature: Feature, values: Sequence[Any] | NDArray[Any], strange: _Strange
-) -> NDArray[np.float64]:
-    """Map labels to category codes; numbers are codes already, unless they are labels."""
-    categories = feature.categories or ()
-    labels: dict[str, float] = dict.fromkeys(feature.missing_labels, math.nan)
-    labels |= zip(feature.labels or (), categories, strict=False)
-    codes, found = np.full(len(values), np.nan), dict[int, Any]()
-    for index, value in enumerate(values):
-        code = _code(value, labels, feature)
-        if code is None:
-            found[index] = value
-        else:
-            codes[index] = code
-    known = list(feature.labels or ()) or [str(code) for code in categories]
-    what = f"no category of the model; it knows {_some(known).partition(' ')[2]}"
-    strange.note(feature, found, len(values), what)
-    return codes
-
-
-def _code(value: Any, labels: Mapping[str, float], feature: Feature) -> float | None:
-    """Return the code of one value; NaN where it is missing, None where it is unknown."""
-    if feature.hashes is not None:
-        return _hashed(value, feature, feature.hashes)
-    text = str(value)
-    truth = text.strip().capitalize() if text.strip().lower() in _TRUTH_WORDS else text
-    for word in (text, text.strip(), truth):
-        if word in labels:
-            return float(labels[word])
-    number = _number(value)
-    if number is None or math.isnan(number):
-        return _other(feature, number) if number is None else number
-    # A label such as "3" may come back from a table as the number 3.0.
-    whole = f"{number:.0f}" if number.is_integer() else text
-    if whole in labels:
-        return float(labels[whole])
-    # Where any text may come, a text is no code; and where labels are numbers, no number is.
-    takes_text = feature.other is not None and feature.labels is not None
-    is_code = not takes_text or not (isinstance(value, str) or _are_numbers(labels))
-    is_known = is_code and number in (feature.categories or ())
-    return number if is_known else _other(feature, number)
-
-
-def _other(feature: Feature, number: float | None) -> float | None:
-    """Return the code of a value that has none of its own; without labels, only codes have one."""
-    is_code = number is not None and number >= 0 and number.is_integer()
-    if not is_code and feature.labels is None:
-        return None
-    return math.nan if feature.unknown_is_missing else feature.other
-
-
-def _are_numbers(labels: Mapping[str, float]) -> bool:
-    """Tell whether some label is a number, so that a number is a label and no code."""
-    return any(_number(label) is not None for label in labels)
-
-
-def _hashed(value: Any, feature: Feature, hashes: tuple[int, ...]) -> float | None:
-    """Return the code of a text by its hash; whole numbers are texts, as they are to CatBoost."""
-    text = value
-    if not isinstance(value, str):
-        number = _number(value)
-        if number is None or not number.is_integer():
-            return None
-        text = f"{number:.0f}"
-    for word in (text, text.strip()):
-        if (found := category_hash(word)) in hashes:
-            return hashes.index(found)
-    return dict(zip(feature.labels or (), feature.categories or (), strict=False)).get(
-        text, feature.other
-    )
-
-
-def _number(value: Any) -> float | None:
-    """Return the number a value stands for; NaN for a missing one, None for what is no number."""
-    if isinstance(value, int | float | np.number | np.bool_ | Decimal):
-        try:
-            return float(value)
-        except OverflowError:  # of an integer: as far as any threshold goes, it is infinite
-            return math.inf if value > 0 else -math.inf
-    text = str(value).strip().lower()
-    if text in MISSING_WORDS:
-        return math.nan
-    if text in _TRUTH_WORDS:
-        return _TRUTH_WORDS[text]
-    try:
-        return plain_float(text) if isinstance(value, str) else None
-    except ValueError:
-        return None
-
-
-def _kind(value: Any) -> str:
-    return "text" if isinstance(value, str) else f"of type {type(value).__name__}"
+            return Values(cast("list[Any]", getattr(column, method)()))
+    return Values(list(column))

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xcount.errors import QueryWarning
+from xcount.model.inputs import Inputs
 from xcount.question.grid import Axis, Grid
 
 _SEPARATOR = re.compile(r"(?<=[^\W_])[\W_]+(?=.)")
@@ -78,7 +78,7 @@ def note_single_columns(grid: Grid, sensitive: Iterable[Sequence[int]]) -> None:
     )
 
 
-def groups_by_rows(grid: Grid, rows: NDArray[np.float64]) -> list[ColumnGroup]:
+def groups_by_rows(grid: Grid, rows: Inputs) -> list[ColumnGroup]:
     """Return the groups of which exactly one column is 1 in every row, and those left to names."""
     names, taken = _binary_columns(grid), _taken(grid)
     found = list(_exact_groups(names, taken, rows))
@@ -90,7 +90,7 @@ def groups_by_rows(grid: Grid, rows: NDArray[np.float64]) -> list[ColumnGroup]:
 
 
 def _exact_groups(
-    names: Mapping[int, str], taken: Iterable[str], rows: NDArray[np.float64]
+    names: Mapping[int, str], taken: Iterable[str], rows: Inputs
 ) -> Iterator[ColumnGroup]:
     """Yield groups of which exactly one column is 1 in every row.
 
@@ -167,9 +167,9 @@ def _is_binary(axis: Axis) -> bool:
     return len(is_between) <= MOST_GUARDS and bool(is_between.all())
 
 
-def _checked(group: ColumnGroup, rows: NDArray[np.float64]) -> ColumnGroup:
+def _checked(group: ColumnGroup, rows: Inputs) -> ColumnGroup:
     """Return a group with the rows that contradict it."""
-    values = rows[:, group.columns]
+    values = rows.matrix(group.columns)
     is_binary = np.isin(values, (0.0, 1.0)).all(axis=1)
     n_ones = (values == 1).sum(axis=1)
     without_one = np.flatnonzero(is_binary & (n_ones == 0))

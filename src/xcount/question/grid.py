@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble, Feature
+from xcount.model.inputs import Inputs
 from xcount.question.cell import CellRange
 from xcount.question.domain import EVERYTHING, Domain
 from xcount.question.guards import collect_guards
@@ -522,32 +523,38 @@ class Grid:
     def cell_counts(self) -> tuple[int, ...]:
         return tuple(axis.n_cells for axis in self.axes)
 
-    def cells_of(self, rows: ArrayLike) -> NDArray[np.int64]:
+    def cells_of(self, rows: ArrayLike | Inputs) -> NDArray[np.int64]:
         """Return the region of each row; -1 in a column if no cell holds the value."""
-        matrix = self._rounded(rows)
-        columns = [axis.cells_of(matrix[:, i]) for i, axis in enumerate(self.axes)]
-        return np.stack(columns, axis=1) if columns else np.zeros((len(matrix), 0), dtype=np.int64)
+        inputs = Inputs.of(rows)
+        cells = np.empty((len(inputs), len(self.axes)), dtype=np.int64)
+        for feature, axis in enumerate(self.axes):
+            cells[:, feature] = inputs.columns[feature].mapped(partial(self._cells_on, axis))
+        return cells
 
-    def _rounded(self, rows: ArrayLike) -> NDArray[np.float64]:
-        """Return rows in the library's number type."""
-        matrix = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+    def _cells_on(self, axis: Axis, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+        return axis.cells_of(self._rounded(numbers))
+
+    def _rounded(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return numbers in the library's type."""
         with np.errstate(over="ignore"):
-            return matrix.astype(self.input_dtype).astype(np.float64)
+            return numbers.astype(self.input_dtype).astype(np.float64)
 
-    def outside(self, rows: ArrayLike, regions: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def outside(self, rows: ArrayLike | Inputs, regions: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which rows the domain leaves out, by a condition or a rule.
 
         Args:
             rows: the rows.
             regions: their regions, as :meth:`cells_of` returns them.
         """
-        matrix, is_unheld = self._rounded(rows), regions < 0
-        found: NDArray[np.bool_] = np.zeros(len(matrix), dtype=np.bool_)
+        inputs, is_unheld = Inputs.of(rows), regions < 0
+        found: NDArray[np.bool_] = np.zeros(len(inputs), dtype=np.bool_)
         for feature in np.flatnonzero(is_unheld.any(axis=0)).tolist():
             own = np.flatnonzero(is_unheld[:, feature])
-            found[own] |= self.axes[feature].leaves_out(matrix[own, feature])
-        whole = np.flatnonzero(~is_unheld.any(axis=1))
-        found[whole] = ~self.exists(regions[whole])
+            numbers = self._rounded(inputs.columns[feature].at(own).numbers())
+            found[own] |= self.axes[feature].leaves_out(numbers)
+        if self.rules:
+            whole = np.flatnonzero(~is_unheld.any(axis=1))
+            found[whole] = ~self.exists(regions[whole])
         return found
 
     def point(self, cells: Sequence[int]) -> NDArray[np.float64]:

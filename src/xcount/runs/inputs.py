@@ -39,7 +39,7 @@ def inputs_of(weighing: Weighing | None, data: Any, population: Any) -> tuple[In
         return ()
     found = []
     if data is not None:
-        n_rows = None if weighing.rows is None else len(weighing.rows)
+        n_rows = None if weighing.inputs is None else len(weighing.inputs)
         found.append(Input("data", *_file(data), n_rows))
     if population is not None:
         found.append(Input("population", *_file(population)))

@@ -95,7 +95,7 @@ class Question:
             return result
         left = replace(settings, want_profile=False, max_share=None, engine=LOCAL)
         try:
-            data = None if self.weighing is None else self.weighing.rows
+            data = None if self.weighing is None else self.weighing.inputs
             found = tuple(drawn_witnesses(problem, self.n_witnesses, left, data))
         except BudgetError:  # they cannot be drawn; a rerun need not try again
             found = ()

@@ -144,7 +144,7 @@ def test_places_are_those_of_enumeration(
     monkeypatch.setattr(places_module, "LEAST_DRAWS", 2000)
     problem, sensitive, weighing = random_problem(seed)
     weighing = Weighing(
-        MEASURES[1:], weighing.rows, "rows", weighing.bounds, random_population(problem, seed)
+        MEASURES[1:], weighing.inputs, "rows", weighing.bounds, random_population(problem, seed)
     )
     own = measure_of(measure, problem.grid, weighing)
     regions = oracle.all_regions(problem)

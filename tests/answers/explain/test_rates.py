@@ -28,6 +28,7 @@ from xcount.measures.shares import measure_of
 from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1
+from xcount.model.inputs import Inputs
 from xcount.problem.problem import Problem
 from xcount.question.domain import Domain
 from xcount.question.grid import Axis, Grid
@@ -40,7 +41,7 @@ def asked(seed: int) -> tuple[Problem, Weighing, Decision]:
     """Return a question, its data and population, and a decision."""
     problem, _, weighing = random_problem(seed)
     weighing = Weighing(
-        MEASURES[1:], weighing.rows, "rows", weighing.bounds, random_population(problem, seed)
+        MEASURES[1:], weighing.inputs, "rows", weighing.bounds, random_population(problem, seed)
     )
     favourable = "0" if problem.ensemble.n_outputs > 1 else [None, "above", "below"][seed % 3]
     return problem, weighing, decision_of(problem.ensemble, problem.query.change, favourable)
@@ -213,7 +214,7 @@ def test_rates_of_rows_are_fairlearns() -> None:
     rows = np.stack([group, income, rng.normal(size=600)], axis=1)
     ensemble, model = trained(rows, (income + rng.normal(size=600) + 0.5 * group > 1).astype(int))
     problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, flip=True))
-    weighing = Weighing(("rows",), rows, "rows")
+    weighing = Weighing(("rows",), Inputs.of(rows), "rows")
     decision = decision_of(ensemble, problem.query.change)
     own = Rows.of(problem.grid, weighing)
     found = group_rates(problem, own, decision, Settings())
@@ -254,7 +255,7 @@ def test_rows_are_told_apart_by_value(categorical: bool) -> None:
     model = replace(model, features=(feature, Feature("income")))
     problem = Problem(model, Grid.of(model), Query.of(model, "race", "0.05", distance="any"))
     decision = decision_of(model, problem.query.change)
-    weighing = Weighing(("rows",), rows, "rows")
+    weighing = Weighing(("rows",), Inputs.of(rows), "rows")
     found = group_rates(problem, Rows.of(problem.grid, weighing), decision, Settings())
     predicted = (model.predict(rows)[:, 0] > 0).astype(int)
     frame = MetricFrame(

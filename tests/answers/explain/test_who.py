@@ -24,6 +24,7 @@ from xcount.counters.tally import Progress, StopReason
 from xcount.errors import QueryError
 from xcount.measures.weighting import Weighing
 from xcount.model.examples import ensemble_of, figure_1
+from xcount.model.inputs import Inputs
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
@@ -190,5 +191,6 @@ def test_rows_that_take_too_long_are_noted(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("xcount.answers.explain.evaluate.BLOCK", 16)
     late = Settings(timeout_seconds=0.0)
     monkeypatch.setattr("xcount.answers.explain.who.LEAST_SECONDS", 0.0)
-    found = with_people(Explanation(), problem, late, Weighing(("rows",), rows, "rows"), {})
+    weighing = Weighing(("rows",), Inputs.of(rows), "rows")
+    found = with_people(Explanation(), problem, late, weighing, {})
     assert any(note.startswith("places of rows are not known: the time") for note in found.notes)

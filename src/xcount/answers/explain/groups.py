@@ -93,7 +93,8 @@ def groups_of(problem: Problem, measure: Measure, *, by_value: bool = True) -> l
         if by_value and isinstance(measure, Rows):
             cells_of_rows = measure.regions[:, feature]
             own = [each._replace(rows=each.cells[cells_of_rows]) for each in own]
-            own = _value_sets(axis, measure.values[:, feature], cells_of_rows, most) or own
+            values = measure.inputs.columns[feature].numbers()
+            own = _value_sets(axis, values, cells_of_rows, most) or own
         sets.append(own)
     return [_together(sensitive, combination) for combination in itertools.product(*sets)]
 

@@ -39,6 +39,7 @@ from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
 from xcount.errors import BudgetError, QueryError, QueryWarning, UnsupportedModelError
 from xcount.model.ensemble import Ensemble, Feature, row_from_0
+from xcount.model.inputs import Inputs
 from xcount.model.tables import Table, read_table
 from xcount.problem.exact_sums import ExactSums
 from xcount.problem.problem import Problem
@@ -59,7 +60,7 @@ DRAWS_PER_WITNESS = 4
 
 
 def drawn_witnesses(
-    problem: Problem, n: int, settings: Settings, rows: NDArray[np.float64] | None = None
+    problem: Problem, n: int, settings: Settings, rows: Inputs | None = None
 ) -> tuple[Witness, ...]:
     """Return n witnesses of a prepared problem, the most realistic of the draws first.
 
@@ -79,7 +80,7 @@ def drawn_witnesses(
     sensitive = placed[maker.finder.decider.decide_regions(regions[placed])]
     spread = np.linspace(0, len(sensitive) - 1, min(n, len(sensitive))).astype(int)
     chosen = sensitive[spread].tolist()
-    found = list(maker.made(chosen, lambda row: maker.at_row(row, rows[row], regions[row])))
+    found = list(maker.made(chosen, lambda row: maker.at_row(row, rows.row(row), regions[row])))
     return (*found, *_drawn_near(maker, n - len(found), placed, regions, bool(found)))
 
 
@@ -232,7 +233,7 @@ class _Maker:
     ) -> tuple[list[Witness], int]:
         """Return n witnesses, drawn or near rows, and how many the library did not confirm."""
         if near is not None:
-            found = self.nearest(near.rows, n)
+            found = self.nearest(near.inputs, n)
             kept = found if verifier is None else verifier.confirmed(found)
             return kept, len(found) - len(kept)
         if verifier is None:
@@ -246,7 +247,7 @@ class _Maker:
         finder = replace(self.finder, settings=replace(settings, seed=seed))
         return list(replace(self, finder=finder).witnesses(n))
 
-    def nearest(self, rows: NDArray[np.float64], n: int) -> list[Witness]:
+    def nearest(self, rows: Inputs, n: int) -> list[Witness]:
         """Return the nearest witness of each of the first n rows in the domain that has one."""
         grid = self.problem.grid
         regions = grid.cells_of(rows)
@@ -254,13 +255,13 @@ class _Maker:
         for index in self._placed(rows, regions, n):
             nearest, proved = NearestSearch(self.finder, regions[index]).run()
             if nearest is not None:
-                witness = self.witness(nearest, keep=rows[index])
+                witness = self.witness(nearest, keep=rows.row(index))
                 both = zip(grid.axes, regions[index], nearest, strict=True)
                 moved = tuple(axis.feature.name for axis, a, b in both if a != b)
                 found.append(replace(witness, row=index, moved=moved, proved=proved))
         return found
 
-    def _placed(self, rows: NDArray[np.float64], regions: NDArray[np.int64], n: int) -> list[int]:
+    def _placed(self, rows: Inputs, regions: NDArray[np.int64], n: int) -> list[int]:
         """Return the numbers of the first n rows; in a domain, of those that lie in it."""
         if self.problem.grid.domain:
             inside = np.flatnonzero((regions >= 0).all(axis=1))
@@ -270,7 +271,7 @@ class _Maker:
             return found[:n]
         for index in np.flatnonzero((regions[:n] < 0).any(axis=1)).tolist():
             place = int(np.argmin(regions[index]))
-            name, value = self.problem.ensemble.features[place].name, float(rows[index, place])
+            name, value = self.problem.ensemble.features[place].name, float(rows.row(index)[place])
             is_what = "is missing" if math.isnan(value) else f"= {value:g}"
             raise QueryError(
                 f"{row_from_0(index)}: no cell holds {name} {is_what}; --missing cell has cells "

@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import re
 import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import chain
 from typing import BinaryIO, Literal
 
 from xcount.errors import ModelFormatError
 
 MAX_FILE_BYTES = 2**30
 """Larger files (packed or unpacked) are refused before they are read."""
+
+BLOCK_BYTES = 2**22
+"""A file that is read in blocks is read in blocks of this size."""
 
 _PIECE_BYTES = 2**24
 _GZIP = b"\x1f\x8b"
@@ -56,13 +61,7 @@ def read(
     """Read a model file, unpacking gzip; or another that is so called in messages."""
     name = os.fspath(path)
     try:
-        if os.path.isdir(name):
-            raise ModelFormatError(
-                f"{name}: is a directory, expected {expected}; name a file in it"
-            )
-        size = os.stat(name).st_size
-        if size > max_bytes:
-            raise ModelFormatError(f"{name}: {size} bytes; at most {max_bytes} are read")
+        size = _check_size(name, max_bytes, expected)
         with open(name, "rb") as stream:
             packed = _read_at_most(stream, max_bytes + 1, size)
     except FileNotFoundError:
@@ -71,11 +70,78 @@ def read(
         reason = getattr(error, "strerror", None) or error
         raise ModelFormatError(f"{name}: cannot be read: {reason}") from None
     if len(packed) > max_bytes:
-        raise ModelFormatError(f"{name}: more than {max_bytes} bytes; at most that many are read")
+        raise _too_long(name, max_bytes)
     data = _unpacked(packed, name, max_bytes)
     if not data or data.isspace():
         raise ModelFormatError(f"{name}: the file is empty, expected {expected}")
     return ModelFile(name, data, _sha256(packed))
+
+
+class BlockReader:
+    """The content of a file in blocks, unpacked if it is gzip'd, within the limits of :func:`read`.
+
+    A pipe is read once, and never held as a whole.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        max_bytes: int | None = None,
+        expected: str = "a model file",
+    ) -> None:
+        import hashlib
+
+        self._name, self._expected = os.fspath(path), expected
+        self._max_bytes = MAX_FILE_BYTES if max_bytes is None else max_bytes
+        self._digest = hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the bytes on disk, of those that are read."""
+        return self._digest.hexdigest()
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the content; all blocks but the last have one size."""
+        packed = self._packed()
+        first = next(packed, b"")
+        whole = chain([first], packed)
+        if not first.startswith(_GZIP):
+            yield from whole
+            return
+        held = bytearray()
+        for piece in _unpacked_pieces(whole, self._name, self._max_bytes):
+            held += piece
+            if len(held) >= BLOCK_BYTES:
+                yield bytes(held)
+                held.clear()
+        yield bytes(held)
+
+    def _packed(self) -> Iterator[bytes]:
+        """Yield the bytes of the file itself."""
+        _check_size(self._name, self._max_bytes, self._expected)
+        n_left = self._max_bytes
+        with open(self._name, "rb") as stream:
+            while block := stream.read(BLOCK_BYTES):
+                n_left -= len(block)
+                if n_left < 0:
+                    raise _too_long(self._name, self._max_bytes)
+                self._digest.update(block)
+                yield block
+
+
+def _check_size(name: str, max_bytes: int, expected: str) -> int:
+    """Return the size of a file; reject a directory, and a file that is too large."""
+    if os.path.isdir(name):
+        raise ModelFormatError(f"{name}: is a directory, expected {expected}; name a file in it")
+    size = os.stat(name).st_size
+    if size > max_bytes:
+        raise ModelFormatError(f"{name}: {size} bytes; at most {max_bytes} are read")
+    return size
+
+
+def _too_long(name: str, max_bytes: int) -> ModelFormatError:
+    return ModelFormatError(f"{name}: more than {max_bytes} bytes; at most that many are read")
 
 
 def _sha256(data: bytes) -> str:
@@ -107,32 +173,46 @@ def _unpacked(packed: bytes, name: str, max_bytes: int) -> bytes:
     """Return gzip'd data unpacked, all members of it; other data as it is."""
     if not packed.startswith(_GZIP):
         return packed
-    view, at = memoryview(packed), 0
-    unpacked = bytearray()
-    while view[at : at + 2] == _GZIP:
-        at = _unpack_member(view, at, name, unpacked, max_bytes)
-    if bytes(view[at:]).strip(b"\0"):  # tapes pad with zeros
-        raise ModelFormatError(f"{name}: {len(view) - at} bytes after the gzip'd data")
-    return bytes(unpacked)
+    return b"".join(_unpacked_pieces([packed], name, max_bytes))
 
 
-def _unpack_member(
-    view: memoryview, at: int, name: str, unpacked: bytearray, max_bytes: int
-) -> int:
-    """Unpack the gzip member that begins at a place; return where it ends."""
-    unpacker = zlib.decompressobj(wbits=31)
-    while not unpacker.eof:
-        packed = view[at : at + _PACKED_BYTES]
-        if not packed:
-            raise ModelFormatError(f"{name}: the gzip'd file is truncated")
-        try:
-            unpacked += unpacker.decompress(packed, max_bytes + 1 - len(unpacked))
-        except zlib.error as error:
-            raise ModelFormatError(f"{name}: broken gzip data: {error}") from None
-        at += len(packed)
-        if len(unpacked) > max_bytes:
-            raise ModelFormatError(f"{name}: unpacks to more than {max_bytes} bytes")
-    return at - len(unpacker.unused_data)
+def _unpacked_pieces(packed: Iterable[bytes], name: str, max_bytes: int) -> Iterator[bytes]:
+    """Yield gzip'd data unpacked, all members of it."""
+    unpacker, start, n_unpacked, n_behind = zlib.decompressobj(wbits=31), b"", 0, 0
+    is_over, has_content = False, False
+    for piece in _sliced(packed, _PACKED_BYTES):
+        data = start + piece
+        start = b""
+        while data and not is_over:
+            if unpacker.eof:
+                if len(data) < len(_GZIP) and _GZIP.startswith(data):
+                    start = data
+                    break
+                is_over = not data.startswith(_GZIP)
+                unpacker = unpacker if is_over else zlib.decompressobj(wbits=31)
+                continue
+            try:
+                unpacked = unpacker.decompress(data, max_bytes + 1 - n_unpacked)
+            except zlib.error as error:
+                raise ModelFormatError(f"{name}: broken gzip data: {error}") from None
+            n_unpacked += len(unpacked)
+            if n_unpacked > max_bytes:
+                raise ModelFormatError(f"{name}: unpacks to more than {max_bytes} bytes")
+            yield unpacked
+            data = unpacker.unused_data
+        if is_over:
+            n_behind += len(data)
+            has_content = has_content or bool(data.strip(b"\0"))  # tapes pad with zeros
+    if not unpacker.eof:
+        raise ModelFormatError(f"{name}: the gzip'd file is truncated")
+    if has_content or start:
+        raise ModelFormatError(f"{name}: {n_behind + len(start)} bytes after the gzip'd data")
+
+
+def _sliced(blocks: Iterable[bytes], n_bytes: int) -> Iterator[bytes]:
+    for block in blocks:
+        for at in range(0, len(block), n_bytes):
+            yield block[at : at + n_bytes]
 
 
 _BEGINNINGS: tuple[tuple[FileFormat, tuple[bytes, ...]], ...] = (
