@@ -4,6 +4,7 @@
 # make sanitize  the core's tests with the sanitizers of addresses, undefined behaviour and threads
 # make soak   the tests with new random models, ten times as many: for a schedule
 # make docs   the documentation site: build/site/index.html (make test builds it, too)
+# make verified  proves the verified counter and builds it: build/verified/xcount-verified (needs Coq)
 # make vulnerabilities  looks the locked dependencies up in the lists of known vulnerabilities
 # make bench  the experiments in ten minutes, after training the models: benchmarks/runs/short
 # Needs Python 3.11+, make and g++; cmake and ninja come from PyPI where they are absent.
@@ -17,7 +18,7 @@ JOBS   ?= 2
 SOURCES := pyproject.toml CMakeLists.txt \
            $(shell find src cpp -type f -not -name '*.pyc' -not -name '_core.pyi')
 
-.PHONY: demo test quick sanitize soak docs bench vulnerabilities lint types native pytest clean help
+.PHONY: demo test quick sanitize soak docs verified bench vulnerabilities lint types native pytest clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -102,6 +103,11 @@ pytest: $(VENV)/installed-for-tests
 docs: $(VENV)/installed-for-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "built build/site/index.html"
+
+# The JavaScript in the package is a copy, so that nobody needs Coq to use it.
+verified:
+	$(MAKE) --no-print-directory -C verified all
+	cp build/verified/counter.js src/xcount/verified/counter.js
 
 vulnerabilities: $(VENV)/installed-for-tests
 	$(BIN)/python -m pip install --quiet pip-audit || true

@@ -1,0 +1,2 @@
+(* Integers of any size: zarith. *)
+include Z
