@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
+from pathlib import Path
 
 _NUMBER = re.compile(r"0|-?[1-9][0-9]*")
 Tree = tuple[int] | tuple[int, list[range], "Tree", "Tree"]
@@ -203,3 +205,11 @@ def count(text: str) -> int:
         for x, is_sensitive in sensitive_regions(text).items()
         if is_sensitive
     )
+
+
+if __name__ == "__main__":
+    # In the place of the verified counter in tests: a number, or exit status 2 for no question.
+    try:
+        sys.stdout.write(f"{count(Path(sys.argv[-1]).read_text())}\n")
+    except (AssertionError, ValueError, StopIteration):
+        sys.exit(2)

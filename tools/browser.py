@@ -193,5 +193,5 @@ class Browser:
             self.complaints.append(json.dumps(details))
         if method == "Network.requestWillBeSent":
             url = details["request"]["url"]
-            if not url.startswith(("file:", "data:", "about:")):
+            if not url.startswith(("file:", "data:", "about:", "blob:")):
                 self.complaints.append(f"asked the network for {url}")

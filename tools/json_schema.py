@@ -23,7 +23,7 @@ from xcount.support.records import OBJECTS, RECORDS, reference, schema_of
 
 SCHEMA = Path(__file__).parent.parent / "docs" / "xcount.schema.json"
 
-COMMANDS = ("count", "audit", "compare", "witnesses", "inspect", "population")
+COMMANDS = ("count", "audit", "compare", "witnesses", "verify", "inspect", "population")
 PARTS = (
     "model",
     "domain",
@@ -226,6 +226,10 @@ RESULT_LINE = {
             "type": ["object", "null"],
             "description": "What the explanation covers: the favourable decision, and whether "
             "places and group rates; null without one.",
+        },
+        "question": {
+            "type": "string",
+            "description": "The question file that was verified, compressed (zlib, base64).",
         },
         "result": {**reference("count"), "description": "As in `xcount count --json`."},
         **SEAL,

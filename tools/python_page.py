@@ -25,6 +25,7 @@ NAMES = (
     "xcount.audit",
     "xcount.compare",
     "xcount.witnesses",
+    "xcount.verify",
     "xcount.testing.assert_share",
     "xcount.model.tables.read_table",
     "xcount.CountResult",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from xcount.answers.count import count
     from xcount.answers.inspection import Inspection, inspect
     from xcount.answers.result import CountResult
+    from xcount.answers.verify import verify
     from xcount.answers.witness.witness import Witness, Witnesses
     from xcount.answers.witness.witnesses import witnesses
     from xcount.errors import XCountError
@@ -42,6 +43,7 @@ __all__ = [
     "count",
     "inspect",
     "load",
+    "verify",
     "witnesses",
 ]
 
@@ -63,6 +65,7 @@ _HOMES = {
     "count": "xcount.answers.count",
     "inspect": "xcount.answers.inspection",
     "load": "xcount.model.loaders",
+    "verify": "xcount.answers.verify",
     "witnesses": "xcount.answers.witness.witnesses",
 }
 

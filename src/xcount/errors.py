@@ -8,6 +8,8 @@
     │   └── OutOfLimitsError   time or memory ran out before there was an answer
     ├── TableError             a data table does not fit the model (also a ValueError)
     ├── JournalError           a journal of results cannot be read, written or shared
+    ├── QuestionFileError      a question file cannot be read
+    ├── VerificationError      the verified counter disagrees, or a question is about another model
     ├── ClusterError           a cluster cannot be reached, was lost, or runs other versions
     └── MissingExtraError      an optional library is not installed (also an ImportError)
 
@@ -75,6 +77,14 @@ class JournalError(XCountError):
 
 class JournalWarning(UserWarning):
     """Lines of a journal are not as a run wrote them, and were not used."""
+
+
+class QuestionFileError(XCountError):
+    """A question file is malformed; the message says where."""
+
+
+class VerificationError(XCountError):
+    """The verified counter found another number, or a question is not about the model."""
 
 
 class ClusterError(XCountError):

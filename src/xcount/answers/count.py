@@ -75,6 +75,14 @@ class CountOptions(
             "whether to break the count down by mask.",
         ),
     )
+    verify: bool = field(
+        default=False,
+        metadata=option(
+            "Count an exact count again with the verified counter, within the limits; a difference "
+            "is an error.",
+            "whether the verified counter counts an exact count again, within the limits.",
+        ),
+    )
     question: str | os.PathLike[str] | None = field(
         default=None,
         metadata=option(
@@ -131,6 +139,10 @@ def count(model: Any, options: CountOptions) -> CountResult:
     cluster = options.workers()
     settings = options.count_settings()
     options.measure_names()  # reject unknown names before reading a large model
+    if options.verify:
+        from xcount.verified.counter import find_engine
+
+        find_engine()  # reject it before counting
     regions = options.regions()
     if regions and options.grid is not None:
         raise QueryError("give a grid or a domain, not both")
@@ -157,7 +169,12 @@ def count(model: Any, options: CountOptions) -> CountResult:
             result = workers.count(problem, settings, options.method, weighing, request)
     else:
         result = solve(problem, settings, options.method, weighing, request)
-    return replace(result, seconds=time.monotonic() - settings.started)
+    result = replace(result, seconds=time.monotonic() - settings.started)
+    if options.verify:
+        from xcount.answers.verify import verified_result
+
+        return verified_result(problem, result, settings)
+    return result
 
 
 def explanation_request(

@@ -233,6 +233,14 @@ class CountResult(DisplayMixin):
     high: Annotated[
         int, Json("At most this many, with probability `confidence`.", _AT_LEAST_0, column="high")
     ]
+    verified: Annotated[
+        bool | None,
+        Json(
+            "true if the verified counter found the same number; null if it did not finish, or was "
+            "not asked (`--verify`).",
+            column="verified",
+        ),
+    ] = None
     confidence: Annotated[
         float,
         Json("1 for guaranteed (exact) bounds, otherwise 1 - delta.", _SHARE, column="confidence"),
@@ -325,6 +333,9 @@ class CountResult(DisplayMixin):
             is_optional=True,
         ),
     ] = None
+
+    question: str | None = field(default=None, compare=False)
+    """The text of the question file that was verified; not part of the JSON."""
 
     @property
     @written(

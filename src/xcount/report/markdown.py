@@ -124,6 +124,8 @@ def _share(measured: Measured | None) -> tuple[str, str]:
 
 def _row(result: CountResult, measures: list[str]) -> str:
     shares = [cell for measure in measures for cell in _share(result.measured(measure))]
+    if result.verified:
+        shares[2 * measures.index(REGIONS) + 1] += ", verified"
     cells = (
         escaped(label_of(result)),
         result.change.brief,

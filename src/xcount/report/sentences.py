@@ -223,6 +223,7 @@ def certificate(audit: AuditResult) -> tuple[str, ...]:
     return (
         _what_was_asked(audit),
         *_sureness(audit),
+        *_what_is_verified(audit.results),
         *_what_stopped(audit),
         *_how_realistic(audit),
         _what_it_is_not(audit.judge),
@@ -252,6 +253,21 @@ def _what_was_asked(audit: AuditResult) -> str:
         f"those features, by no more than the stated distance, can change {change}. "
         f"This report states how many regions are sensitive{weighed}."
     )
+
+
+def _what_is_verified(results: Sequence[CountResult]) -> list[str]:
+    """Say how many counts the verified counter confirms, if any."""
+    n_exact, n_verified = sum(r.exact for r in results), sum(bool(r.verified) for r in results)
+    if not n_verified:
+        return []
+    which = (
+        "The exact count was" if n_exact == 1 else f"{n_verified} of {n_exact} exact counts were"
+    )
+    return [
+        f"{which} counted again by the verified counter, with the same result. That counter shares "
+        "no code with the first one, and its correctness is proved in Coq: whatever number it "
+        "returns is the number of sensitive regions of the question it was given."
+    ]
 
 
 def _how_realistic(audit: AuditResult) -> list[str]:

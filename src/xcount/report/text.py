@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from xcount.answers.inspection import FeatureInfo, Inspection
     from xcount.measures.population import Portrait
     from xcount.measures.portrait import Realism, Trait
+    from xcount.verified.counter import VerifiedCount
 
 MAX_ROWS = 40
 """Longer lists are cut in the terminal; ``--json`` always has all of it."""
@@ -97,7 +98,8 @@ def question_text(result: CountResult, measure: str | None = None) -> str:
 def answer_text(result: CountResult) -> str:
     """Return the count with how sure it is."""
     if result.count is not None and result.exact:
-        return f"{count_text(result.count)} (exact)"
+        sure = "exact, verified" if result.verified else "exact"
+        return f"{count_text(result.count)} ({sure})"
     interval = f"between {count_text(result.low)} and {count_text(result.high)}"
     about = "" if result.count is None else f"about {count_text(result.count)}, "
     return f"{about}{interval}, {_confidence(result)}"
@@ -129,6 +131,22 @@ def count_tables(result: CountResult) -> list[RenderableType]:
 
         tables.extend(explanation_tables(result))
     return tables
+
+
+def verified_tables(result: VerifiedCount) -> list[RenderableType]:
+    """Return the count of a question file as a card."""
+    card = Card(f"How many regions are sensitive in {result.question}?")
+    found = "unknown: the counter did not finish within the limits"
+    if result.count is not None:
+        found = f"{result.count:,} (verified)"
+    card.add_row("Sensitive", (found, "bold"))
+    if result.verified:
+        card.add_row("Proved", result.theorem)
+    for sentence in result.model_check or ():
+        card.add_row("Model", sentence)
+    card.add_row("Run", f"{result.engine}, {seconds_text(result.seconds)}")
+    card.add_row("SHA-256", result.sha256)
+    return [card]
 
 
 def _add_verdict(card: Card, result: CountResult) -> None:

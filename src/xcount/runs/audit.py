@@ -59,6 +59,7 @@ from xcount.support.numerals import to_json
 from xcount.support.options import option, python_option, takes
 from xcount.support.parse import whole_number
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
+from xcount.verified.counter import find_engine
 
 MAX_PROFILE_BITS = 20_000_000
 """Profiles with more bits of counts are left out, to keep the journal of a wide model readable."""
@@ -274,6 +275,16 @@ class AuditOptions(BatchOptions):
             most=MOST_WITNESSES,
         ),
     )
+    verify: bool = field(
+        default=False,
+        metadata=option(
+            "Count every exact count again with the verified counter, after the counts and within "
+            "the limits of each; a difference is an error. The HTML report then carries the "
+            "questions and the counter.",
+            "whether the verified counter counts every exact count again, within the limits of "
+            "each.",
+        ),
+    )
     profile: bool = field(
         default=True, metadata=python_option("whether to break each count down by mask.")
     )
@@ -308,6 +319,8 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
     settings = options.settings(judge=options.judge, want_profile=options.profile)
     options.measure_names()  # reject unknown names before reading a large model
     workers = options.workers()
+    if options.verify:
+        find_engine()  # reject it before counting
     n_witnesses = whole_number(options.n_witnesses, "number of witnesses")
     regions = options.regions()
     ensemble = regions.pulled_back(load(model, trust_pickle=options.trust_pickle))
@@ -360,6 +373,7 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
         resume=options.resume,
         jobs=options.jobs,
         cluster=workers,
+        verify=options.verify,
         on_progress=options.on_progress,
     )
     return replace(_audit_result(header, outcome.finished), notes=outcome.notes)

@@ -82,6 +82,7 @@ def run_batch(
     journal: Journal | None = None,
     header: Record | None = None,
     cluster: str | SecureScheduler | Client | DaskCluster | None = None,
+    verify: bool = False,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> BatchOutcome:
     """Count all tasks that the journal does not answer yet.
@@ -91,6 +92,7 @@ def run_batch(
 
     Raises:
         BudgetError: every count was refused.
+        VerificationError: the verified counter found another number.
 
     Args:
         tasks: what to count.
@@ -99,6 +101,7 @@ def run_batch(
         header: the run line; written before the first new result, and if the journal's last run
             asked something else or has another limit.
         cluster: a Dask scheduler's address, or a Dask client, whose workers do the counts.
+        verify: whether the verified counter counts exact counts again.
         on_progress: called from the calling thread.
     """
     kept = {} if journal is None else _kept(tasks, journal.lines)
@@ -122,6 +125,8 @@ def run_batch(
             run.run()
         elif todo:
             run.run_on(cluster)
+        if verify:
+            run.verify()
     if run.refused:
         _name_refused(tasks, run.refused, has_results=bool(results))
     return BatchOutcome(tuple(results.get(index) for index in range(len(tasks))), notes)
@@ -150,6 +155,7 @@ def run_kept(
     resume: bool = False,
     jobs: int = 0,
     cluster: str | SecureScheduler | Client | DaskCluster | None = None,
+    verify: bool = False,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> BatchOutcome:
     """Count all tasks; keep finished counts in a journal, if one is named.
@@ -166,6 +172,7 @@ def run_kept(
             journal=book,
             header=header,
             cluster=cluster,
+            verify=verify,
             on_progress=on_progress,
         )
 
@@ -275,6 +282,24 @@ class _Run:
             for results in found.counts(todo, self._stop, self._jobs):
                 self._keep(results)
                 self._report()
+
+    def verify(self) -> None:
+        """Let the verified counter count the exact counts again; keep those that it confirms."""
+        from xcount.runs.verify import verify_counts
+
+        def report(done: int, total: int, labels: Sequence[str]) -> None:
+            if self._on_progress is not None:
+                running = tuple(f"verifying {label}" for label in labels)
+                self._on_progress(BatchProgress(done, total, done / max(1, total), running))
+
+        verify_counts(
+            self._tasks,
+            dict(self._results),
+            jobs=self._jobs,
+            stop=self._stop,
+            keep=lambda index, result: self._keep({index: result}),
+            on_progress=report,
+        )
 
     def _loop(self, pool: ThreadPoolExecutor, n_workers: int) -> None:
         while self._has_work():

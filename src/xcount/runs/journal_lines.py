@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from xcount.answers.result import CountResult
@@ -18,6 +18,7 @@ from xcount.errors import JournalError, JournalWarning
 from xcount.runs.journal import DamagedLine, LineError, Record, damage, read_journal
 from xcount.support.record_check import misfit
 from xcount.support.records import RECORDS, Json
+from xcount.verified.packing import packed, unpacked
 
 FORMAT = 1
 """Version of the layout of audits, comparisons and their journals."""
@@ -80,6 +81,7 @@ class CountLine:
             "model": self.model,
             "limits": self.limits,
             "explained": self.explained,
+            **({} if self.result.question is None else {"question": packed(self.result.question)}),
             "result": self.result.to_dict(),
         }
 
@@ -221,7 +223,13 @@ def _count_line(line: Record) -> CountLine:
         isinstance(explained, dict) and {"favourable", "with_people"} <= explained.keys()
     ):
         raise LineError("is a result line that does not say what its explanation serves")
-    return CountLine(line["key"], line["model"], limits, explained, _result(line.get("result")))
+    result = _result(line.get("result"))
+    if "question" in line:
+        try:
+            result = replace(result, question=unpacked(line["question"]))
+        except ValueError:
+            raise LineError("is a result line whose question cannot be unpacked") from None
+    return CountLine(line["key"], line["model"], limits, explained, result)
 
 
 def _result(data: Any) -> CountResult:

@@ -16,6 +16,7 @@ from xcount.report.page.measures import measures
 from xcount.report.page.ranking import ranking
 from xcount.report.page.record import all_counts, certificate_section, glossary_section
 from xcount.report.page.shell import answer_card, page, toolbar, unbroken_units
+from xcount.report.page.verified import MOST_BYTES, Carried, verified_section
 from xcount.report.page.view import View
 from xcount.report.sentences import panel_label
 from xcount.report.words.numbers import OF_MEASURE, estimate_words, limit_percent, time_text
@@ -36,16 +37,24 @@ def html_report(audit: AuditResult) -> str:
         >>> page.startswith("<!doctype html>"), "22.2 %" in page
         (True, True)
     """
+    plain = _page(audit, None)
+    carried = Carried.of(audit.results, MOST_BYTES - len(plain.encode()))
+    return plain if carried is None else _page(audit, carried)
+
+
+def _page(audit: AuditResult, carried: Carried | None) -> str:
     view = View.of(audit)
     body = joined(
         _header(audit),
-        element("main", _answer(view), _sections(view)),
+        element("main", _answer(view), _sections(view, carried)),
         _footer(audit),
+        None if carried is None else carried.data(),
     )
-    return page(f"Sensitivity audit: {_model_name(audit)}", body, len(audit.panels))
+    title = f"Sensitivity audit: {_model_name(audit)}"
+    return page(title, body, len(audit.panels), can_count=carried is not None)
 
 
-def _sections(view: View) -> list[Child]:
+def _sections(view: View, carried: Carried | None) -> list[Child]:
     audit = view.audit
     if not audit.results:
         return [element("p", "No count was finished.")]
@@ -55,6 +64,7 @@ def _sections(view: View) -> list[Child]:
         share_against_gap(view),
         features(view),
         measures(view),
+        None if carried is None else verified_section(view, carried),
         all_counts(view),
         certificate_section(audit),
         glossary_section(audit.results),

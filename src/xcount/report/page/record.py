@@ -74,7 +74,7 @@ def _count_row(view: View, result: CountResult, is_judged: bool) -> Row:
     return row(
         text_cell(view.link(result.sensitive)),
         Cell(panel_label(result.distance, result.change), result.change.size),
-        _with_details(count_or_bounds(result), "" if result.exact else _bounds(result), share),
+        _with_details(count_or_bounds(result), _count_details(result), share),
         _with_details(table_share(share), sure, share),
         *([measured_cell(result.measured(judge))] if judge != REGIONS else []),
         *([_verdict(result)] if is_judged else []),
@@ -86,6 +86,12 @@ def _count_row(view: View, result: CountResult, is_judged: bool) -> Row:
 
 def _with_details(text: str, details: str, share: Interval) -> Cell:
     return number_cell([text, element("small", details) if details else None], share.least)
+
+
+def _count_details(result: CountResult) -> str:
+    if result.exact:
+        return "verified" if result.verified else ""
+    return _bounds(result)
 
 
 def _bounds(result: CountResult) -> str:
@@ -140,11 +146,21 @@ def record(audit: AuditResult) -> Markup:
         ("Seed", ", ".join(dict.fromkeys(str(r.seed) for r in results))),
         ("Methods", ", ".join(sorted({r.method for r in results}))),
         ("Exact", n_exact_words(audit)),
+        *_verified(results),
         ("Computing time", seconds_text(sum(r.seconds for r in results))),
         ("Versions", ", ".join(f"{k} {v}" for k, v in audit.versions.items())),
         ("Started", audit.created),
     ]
     return fact_list(facts)
+
+
+def _verified(results: Sequence[CountResult]) -> list[tuple[str, Child]]:
+    """Return how many counts are verified, and how to repeat that without this page."""
+    n_verified = sum(bool(result.verified) for result in results)
+    if not n_verified:
+        return []
+    how = "xcount count --question FILE writes each question, xcount verify FILE counts it again"
+    return [("Verified", f"{plural(n_verified, 'count')}; {how}")]
 
 
 def _gaps(audit: AuditResult) -> str:

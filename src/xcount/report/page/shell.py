@@ -18,12 +18,21 @@ BADGES = {
 }
 
 
-def page(title: str, body: Markup, n_tabs: int = 0) -> str:
-    """Return a page with our style and script around a body."""
+def page(title: str, body: Markup, n_tabs: int = 0, *, can_count: bool = False) -> str:
+    """Return a page with our style and script around a body.
+
+    Args:
+        title: its title.
+        body: its content.
+        n_tabs: how many panels its tabs have.
+        can_count: whether it carries the verified counter, which runs in a worker.
+    """
     style, script = _part("page.css") + _tab_rules(n_tabs), _part("page.js")
+    script += _part("verify.js") if can_count else ""
     # No source but these two texts: what a name brings with it neither runs nor restyles the page.
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        f"{'worker-src blob:; ' if can_count else ''}"
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     head = joined(

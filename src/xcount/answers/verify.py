@@ -1,0 +1,200 @@
+"""An exact count, counted again by the verified counter; and question files on their own."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xcount.answers.result import CountResult
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress
+from xcount.errors import QueryError, QueryWarning, VerificationError
+from xcount.problem.problem import Problem
+from xcount.support.files import write_atomically
+from xcount.support.options import option, python_option, takes
+from xcount.support.parse import n_bytes, seconds
+from xcount.verified.counter import VerifiedCount, verified_count, verified_count_of
+from xcount.verified.question_file import question_text
+
+if TYPE_CHECKING:
+    from xcount.support.parse import Duration, Size
+
+NOT_EXACT = "only an exact count can be verified, and this is an estimate"
+NOT_IN_TIME = "the verified counter did not finish within the limits"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A count after the verified counter had its turn.
+
+    Attributes:
+        result: the count; ``verified`` is True if the verified counter found the same number.
+        why_not: why it is not verified, if it is not.
+    """
+
+    result: CountResult
+    why_not: str | None = None
+
+
+def counted_again(
+    problem: Problem,
+    result: CountResult,
+    *,
+    seconds: float | None,
+    memory_bytes: int | None,
+    on_wait: Callable[[float], None] | None = None,
+) -> Attempt:
+    """Count an exact count again.
+
+    Raises:
+        VerificationError: the two counters differ; the question is saved for a report.
+    """
+    if not result.exact:
+        return Attempt(result, NOT_EXACT)
+    try:
+        text = question_text(problem)
+    except QueryError as error:
+        return Attempt(result, str(error))
+    if seconds is not None and seconds <= 0:
+        return Attempt(result, NOT_IN_TIME)
+    found = verified_count_of(text, seconds=seconds, memory_bytes=memory_bytes, on_wait=on_wait)
+    if found is None:
+        return Attempt(result, NOT_IN_TIME)
+    if found != result.count:
+        raise VerificationError(
+            f"the counters differ: {result.method} found {result.count:,} sensitive regions for "
+            f"{' + '.join(result.sensitive)}, the verified counter {found:,}; please report this "
+            f"with the question in {_saved(text)}"
+        )
+    return Attempt(replace(result, verified=True, question=text))
+
+
+def _saved(text: str) -> Path:
+    """Save a question in the present folder, or in a temporary one, and return its path."""
+    name = f"xcount-{hashlib.sha256(text.encode()).hexdigest()[:12]}.question"
+    folders = (Path.cwd(), Path(tempfile.gettempdir()))
+    path = next((f / name for f in folders if os.access(f, os.W_OK)), folders[-1] / name)
+    write_atomically(path, text)
+    return path
+
+
+def verified_result(problem: Problem, result: CountResult, settings: Settings) -> CountResult:
+    """Return a count after the verified counter had its turn; warn if it is not verified."""
+
+    def report(passed: float) -> None:
+        message = f"counting again with the verified counter, {passed:.0f} s"
+        settings.report(Progress(1.0, result.low, result.high, message))
+
+    try:
+        attempt = counted_again(
+            problem,
+            result,
+            seconds=settings.seconds_left(),
+            memory_bytes=settings.memory_bytes,
+            on_wait=report,
+        )
+    except KeyboardInterrupt:
+        attempt = Attempt(result, "it was interrupted")
+    if attempt.why_not is not None:
+        warn_not_verified([attempt.why_not], 1)
+    return attempt.result
+
+
+def warn_not_verified(reasons: Iterable[str], n_counts: int) -> None:
+    """Warn of counts that are not verified, with their reasons."""
+    listed = list(reasons)
+    if not listed:
+        return
+    distinct = dict.fromkeys(listed)
+    which = "not verified" if n_counts == 1 else f"{len(listed)} of {n_counts} counts not verified"
+    said = "; ".join(
+        reason if n_counts == 1 else f"{reason} ({listed.count(reason)})" for reason in distinct
+    )
+    warnings.warn(f"{which}: {said}", QueryWarning, stacklevel=3)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VerifyOptions:
+    """The options of ``xcount verify``."""
+
+    model: str | os.PathLike[str] | None = field(
+        default=None,
+        metadata=option(
+            "Also check that the question is about this model file.",
+            "a model file, to check that the question is about it.",
+            metavar="FILE",
+        ),
+    )
+    timeout: Duration | None = field(
+        default=None,
+        metadata=option(
+            "Give up after this long: 60s, 5m, 1h.",
+            'when to give up: seconds, or ``"60s"``, ``"5m"``.',
+            metavar="DURATION",
+        ),
+    )
+    memory: Size | None = field(
+        default=None,
+        metadata=option(
+            "Give up at this much memory: 4GB, 500MB, 1GiB.",
+            'at how much memory to give up: bytes, or ``"4GB"``.',
+            metavar="SIZE",
+        ),
+    )
+    trust_pickle: bool = field(
+        default=False,
+        metadata=option(
+            "With --model: read pickle and joblib files. They can run arbitrary code: use only "
+            "files from a source you trust.",
+            "whether a pickle or joblib file may be opened: it can run arbitrary code.",
+        ),
+    )
+    on_progress: Callable[[Progress], None] | None = field(
+        default=None,
+        metadata=python_option("called a few times a second; what it raises ends the count."),
+    )
+
+
+@takes(VerifyOptions)
+def verify(question: Any, options: VerifyOptions) -> VerifiedCount:
+    """Count a question file with the verified counter.
+
+    Args:
+        question: a file that ``count`` wrote with its option ``question``.
+        options: limits, and a model to compare with.
+
+    Raises:
+        QuestionFileError: the file is no question.
+        VerificationError: the question is not about the model.
+
+    Example:
+        >>> import tempfile, xcount
+        >>> from xcount.model.examples import figure_1
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = f"{folder}/f0.question"
+        ...     counted = xcount.count(figure_1(), sensitive="f0", gap=80, question=path)
+        ...     verified = xcount.verify(path)
+        >>> counted.count, verified.count, verified.verified
+        (2, 2, True)
+    """
+    limit = None if options.timeout is None else seconds(options.timeout, "--timeout")
+    memory = None if options.memory is None else n_bytes(options.memory, "--memory")
+    listener = options.on_progress
+
+    def report(passed: float) -> None:
+        if listener is not None:
+            listener(Progress(1.0, 0, 0, f"counting with the verified counter, {passed:.0f} s"))
+
+    found = None
+    if options.model is not None:
+        from xcount.verified.model_check import check_model
+
+        found = check_model(question, options.model, options.trust_pickle)
+    result = verified_count(question, seconds=limit, memory_bytes=memory, on_wait=report)
+    return replace(result, model_check=found)
