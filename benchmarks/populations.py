@@ -70,7 +70,7 @@ class Cells:
     ends: NDArray[np.int64]
 
     @classmethod
-    def of(cls, cells: NDArray[np.int64], sizes: tuple[int, ...]) -> Cells:
+    def of(cls, cells: NDArray[np.integer], sizes: tuple[int, ...]) -> Cells:
         """Return rows of cells as a sparse matrix."""
         import scipy.sparse
 

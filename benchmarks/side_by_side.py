@@ -140,7 +140,7 @@ class Weights:
         self.model = model
         self.grid = Grid.of(model, domain=Domain.of(rule=() if rule is None else rule))
         names = ("volume", "marginals", "population")
-        weighing = weighing_of(model, REGIONS, names, rows, None, None)
+        weighing = weighing_of(model, REGIONS, names, rows, None, None, Settings())
         self.weighing = fitted(weighing, self.grid, Settings())
 
     def ask(self, asked: Asked, method: str, limit: float) -> dict[str, Any]:

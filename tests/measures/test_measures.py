@@ -52,7 +52,7 @@ def weight_by_volume(problem: Problem, rows: NDArray[np.float64], region: tuple[
     return weight
 
 
-def weight_by_marginals(cells: NDArray[np.int64], region: tuple[int, ...]) -> float:
+def weight_by_marginals(cells: NDArray[np.int32], region: tuple[int, ...]) -> float:
     """Return the product of the fractions of rows in the region's cells."""
     weight = 1.0
     for feature, cell in enumerate(region):

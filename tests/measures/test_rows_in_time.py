@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from xcount.counters.settings import Settings
 from xcount.measures.shares import measure
 from xcount.measures.weighting import Weighing
 from xcount.model.examples import figure_1
+from xcount.model.loaders import files
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
@@ -55,3 +57,46 @@ def test_seconds_include_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xcount.measures.weighting.read_table", slow)
     rows = np.array([[1.0, 2.5]])
     assert xcount.count(figure_1(), sensitive="f0", gap=80, data=rows).seconds >= 0.3
+
+
+def test_rows_that_no_time_is_left_to_read_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are counted, and count at their worst; those that were read are decided."""
+    monkeypatch.setattr(files, "BLOCK_BYTES", 40)
+    path = tmp_path / "rows.csv"
+    path.write_text("f0,f1\n" + "1,1\n5,5\n" * 50)
+    model = figure_1()
+    n_asked = 0
+
+    def is_over() -> bool:
+        nonlocal n_asked
+        n_asked += 1
+        return n_asked == 3
+
+    weighing = Weighing.of(model, "rows", path, is_over=is_over)
+    problem = Problem(model, Grid.of(model), Query.of(model, "f0", 80, distance=1))
+    found = measure(problem, weighing)["rows"]
+    n_unread = found.details["left_out"]
+    assert found.details["n_rows"] == 100
+    assert 60 <= n_unread <= 80
+    assert found.details["left_out_reasons"] == {"no time was left to read it": n_unread}
+    assert found.details["left_out_rows"] == list(range(100 - n_unread, 100))
+    n_sensitive = found.details["n_sensitive"]
+    assert n_sensitive == (101 - n_unread) // 2
+    assert (found.low, found.high) == (n_sensitive / 100, (n_sensitive + n_unread) / 100)
+    assert str(found.stop_reason) == "timeout"
+
+
+def test_a_count_reads_for_half_of_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And decides the rows that it has read in the other half."""
+    monkeypatch.setattr(files, "BLOCK_BYTES", 40)
+    monkeypatch.setattr(Settings, "expired", lambda self: self.timeout_seconds < 40)
+    path = tmp_path / "rows.csv"
+    path.write_text("f0,f1\n" + "1,1\n5,5\n" * 50)
+    result = xcount.count(figure_1(), sensitive="f0", gap=80, data=path, timeout=60)
+    rows = result.measures["rows"].details
+    assert rows["n_sensitive"] > 0
+    assert set(rows["left_out_reasons"]) == {"no time was left to read it"}

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 COUNTING_PART = 0.9
 """Part of a time limit for the count; the rest is for the explanation, if one is wanted."""
+READING_PART = 0.5
+"""Part of the time left that reading a table may take; rows that are not read are left out."""
 JUDGED_PART = 0.75
 """Part of the time for the judged measure, if there is a limit to decide."""
 CONTEXT_SECONDS = 2.0
@@ -149,7 +151,7 @@ def count(model: Any, options: CountOptions) -> CountResult:
     ensemble = regions.pulled_back(load(model, trust_pickle=options.trust_pickle))
     settings.check_memory()
     query = options.query(ensemble)
-    weighing = options.weighing(ensemble)
+    weighing = options.weighing(ensemble, settings.within(READING_PART))
     cells = options.grid or Grid.of(
         ensemble, missing=options.missing, missing_in=missing_in(weighing), domain=regions
     )

@@ -439,15 +439,18 @@ class MeasureOptions:
         given = (self.data, self.bounds, self.population)
         return measures_meant(self.measures, self.judge, *given)
 
-    def weighing(self, ensemble: Ensemble) -> Weighing | None:
-        """Return the weighing of a model's regions, read from the data; None if only counted."""
+    def weighing(self, ensemble: Ensemble, settings: Settings) -> Weighing | None:
+        """Return the weighing of a model's regions; None if only counted.
+
+        Its data is read within the time of the settings.
+        """
         names = self.measure_names()
         if not names and self.judge == REGIONS:
             return None
         from xcount.measures.shares import weighing_of
 
         given = (self.data, self.bounds, self.population)
-        return weighing_of(ensemble, self.judge, names, *given)
+        return weighing_of(ensemble, self.judge, names, *given, settings)
 
 
 def missing_in(weighing: Weighing | None) -> Collection[str]:

@@ -15,6 +15,9 @@ from xcount.measures.measure import Box, Measure, inside
 from xcount.measures.weighting import Weighing
 from xcount.model.inputs import Inputs
 from xcount.question.grid import Grid
+from xcount.support.workspace import Slot
+
+_Key = tuple[Inputs, str, tuple[tuple[str, int], ...]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -29,7 +32,7 @@ class Rows(Measure):
         left_out: the numbers of the rows without a place, by the reason.
     """
 
-    regions: NDArray[np.int64]
+    regions: NDArray[np.int32]
     numbers: NDArray[np.int64]
     inputs: Inputs
     n_outside: int
@@ -42,6 +45,13 @@ class Rows(Measure):
         Raises:
             QueryError: no row lies in a region.
         """
+        assert weighing.inputs is not None
+        left_out = tuple((reason, len(rows)) for reason, rows in weighing.unreadable.items())
+        key = (weighing.inputs, weighing.source, left_out)
+        return grid.workspace.once(_ROWS, key, lambda: cls._placed(grid, weighing))
+
+    @classmethod
+    def _placed(cls, grid: Grid, weighing: Weighing) -> Rows:
         inputs = weighing.inputs
         assert inputs is not None
         regions = grid.cells_of(inputs)
@@ -106,7 +116,7 @@ class Rows(Measure):
         self, random: np.random.Generator, n: int, box: Box | None = None
     ) -> NDArray[np.int64]:
         here = self.regions[inside(self.regions, box or {})]
-        return here[random.integers(len(here), size=n)]
+        return here[random.integers(len(here), size=n)].astype(np.int64)
 
     def moved(self, cells: Mapping[int, int]) -> Self:
         regions = self.regions.copy()
@@ -115,14 +125,18 @@ class Rows(Measure):
         return replace(self, regions=regions)
 
     def extended(self, grid: Grid, cells: Sequence[NDArray[np.float64]]) -> Self:
-        more = np.tile([int(own.argmax()) for own in cells], (len(self.regions), 1))
+        added = np.array([own.argmax() for own in cells], dtype=np.int32)
+        more = np.tile(added, (len(self.regions), 1))
         return replace(self, grid=grid, regions=np.concatenate([self.regions, more], axis=1))
+
+
+_ROWS: Slot[_Key, Rows] = Slot("rows of a table in the cells of a grid")
 
 
 def _without_place(
     grid: Grid,
     weighing: Weighing,
-    regions: NDArray[np.int64],
+    regions: NDArray[np.int32],
     is_outside: NDArray[np.bool_],
 ) -> dict[str, tuple[int, ...]]:
     """Return the readable rows inside the domain that have a value in no cell, by the reason."""

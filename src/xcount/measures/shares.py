@@ -27,6 +27,7 @@ from xcount.measures.rows import Rows
 from xcount.measures.weigh import LEAST_SECONDS, unknown, weigh
 from xcount.measures.weighting import MEASURES, WEIGHED, Interval, Weighing
 from xcount.model.ensemble import Ensemble
+from xcount.model.tables import NOT_READ
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 
@@ -116,8 +117,9 @@ def _measured(
         return weigh(measure, problem, settings, proved)
     assert isinstance(measure, Rows)
     decided = _decided(measure.regions, problem, settings)
-    is_over = len(decided) < len(measure.regions)
-    if is_over:
+    is_over = NOT_READ in measure.left_out
+    if len(decided) < len(measure.regions):
+        is_over = True
         measure = measure.without(range(len(decided), len(measure.regions)), _NO_TIME)
     sensitive = measure.numbers[decided]
     details = {
@@ -136,7 +138,7 @@ def _measured(
     return Measured(measure.name, share, reason, details)
 
 
-def _decided(regions: NDArray[np.int64], problem: Problem, settings: Settings) -> NDArray[np.bool_]:
+def _decided(regions: NDArray[np.int32], problem: Problem, settings: Settings) -> NDArray[np.bool_]:
     """Return whether the regions of rows are sensitive: of the first ones, if time runs out."""
     decider = RegionDecider(problem)
     found = [np.empty(0, dtype=np.bool_)]
@@ -160,18 +162,27 @@ def weighing_of(
     data: Any,
     bounds: Mapping[str, Interval] | str | None,
     population: Population | str | os.PathLike[str] | None,
+    settings: Settings,
 ) -> Weighing | None:
     """Return the data of the requested and judged measures; None if there are none.
 
-    A population to fit is still to be fitted (:func:`with_population`). See :meth:`Weighing.of` for
-    the other arguments.
+    A population to fit is still to be fitted (:func:`with_population`). Data is read within the
+    limits of the settings. See :meth:`Weighing.of` for the other arguments.
     """
     listed = [measures] if isinstance(measures, str) else list(measures)
     if judge not in (*listed, REGIONS):
         listed.append(judge)
     if not listed:
         return None
-    weighing = Weighing.of(ensemble, listed, data, bounds, population)
+    weighing = Weighing.of(
+        ensemble,
+        listed,
+        data,
+        bounds,
+        population,
+        is_over=settings.expired,
+        n_threads=settings.n_threads,
+    )
     if "population" in weighing.names and (note := weighing.population_note) is not None:
         warnings.warn(note, QueryWarning, stacklevel=4)
     if weighing.n_weighed and (note := weighing.unreadable_note) is not None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -64,6 +64,9 @@ class Weighing:
         data: Any = None,
         bounds: Mapping[str, Interval] | str | None = None,
         population: Population | str | os.PathLike[str] | None = None,
+        *,
+        is_over: Callable[[], bool] = lambda: False,
+        n_threads: int = 0,
     ) -> Weighing:
         """Validate the user's measures and data.
 
@@ -74,6 +77,8 @@ class Weighing:
             bounds: per feature (least, largest), or text such as ``age=18:90,income=0:1e6``.
             population: a fitted population, or its file; with data, a file that does not exist yet
                 is written.
+            is_over: whether to stop reading; rows that are not read by then are left out.
+            n_threads: to read data with; 0 for all cores.
         """
         words = [measures] if isinstance(measures, str) else list(measures)
         names = tuple(dict.fromkeys(w.strip() for word in words for w in word.split(",")))
@@ -90,7 +95,9 @@ class Weighing:
             if name in names and not is_given:
                 other = ", or --population FILE" if name == "population" else ""
                 raise QueryError(f"the measure {name!r} needs data; give --data FILE{other}")
-        table = None if data is None else read_table(data, ensemble, leave_out=True)
+        table = None
+        if data is not None:
+            table = read_table(data, ensemble, leave_out=True, is_over=is_over, n_threads=n_threads)
         found = cls(
             tuple(name for name in names if name != "regions"),
             None if table is None else table.inputs,

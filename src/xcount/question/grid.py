@@ -523,10 +523,10 @@ class Grid:
     def cell_counts(self) -> tuple[int, ...]:
         return tuple(axis.n_cells for axis in self.axes)
 
-    def cells_of(self, rows: ArrayLike | Inputs) -> NDArray[np.int64]:
+    def cells_of(self, rows: ArrayLike | Inputs) -> NDArray[np.int32]:
         """Return the region of each row; -1 in a column if no cell holds the value."""
         inputs = Inputs.of(rows)
-        cells = np.empty((len(inputs), len(self.axes)), dtype=np.int64)
+        cells = np.empty((len(inputs), len(self.axes)), dtype=np.int32)
         for feature, axis in enumerate(self.axes):
             cells[:, feature] = inputs.columns[feature].mapped(partial(self._cells_on, axis))
         return cells
@@ -539,7 +539,7 @@ class Grid:
         with np.errstate(over="ignore"):
             return numbers.astype(self.input_dtype).astype(np.float64)
 
-    def outside(self, rows: ArrayLike | Inputs, regions: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def outside(self, rows: ArrayLike | Inputs, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which rows the domain leaves out, by a condition or a rule.
 
         Args:

@@ -333,7 +333,7 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
             "a verdict needs a gap of your choice: give --gap or --probability-gap "
             "(probability_gaps), or --flip"
         )
-    weighing = options.weighing(ensemble)
+    weighing = options.weighing(ensemble, settings)
     grid = Grid.of(
         ensemble, missing=options.missing, missing_in=missing_in(weighing), domain=regions
     )

@@ -315,7 +315,7 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
             chosen = replace(chosen, origin="none; what counts is each model's own decision")
     else:
         check_margins(ensembles)
-    weighing = options.weighing(ensembles[0])
+    weighing = options.weighing(ensembles[0], settings)
     grid = Grid.of(
         *ensembles, missing=options.missing, missing_in=missing_in(weighing), domain=regions
     )

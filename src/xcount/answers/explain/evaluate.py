@@ -206,7 +206,7 @@ class Evaluator:
         return self._decider.decide_regions(regions, seconds)
 
     def are_rows_sensitive(
-        self, regions: NDArray[np.int64], settings: Settings, what: str
+        self, regions: NDArray[np.integer], settings: Settings, what: str
     ) -> NDArray[np.bool_]:
         """Return whether the regions of rows are sensitive, block by block.
 

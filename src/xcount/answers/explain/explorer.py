@@ -228,7 +228,7 @@ class Explorer:
     # ---- rows ----
 
     @cached_property
-    def _placed_rows(self) -> NDArray[np.int64]:
+    def _placed_rows(self) -> NDArray[np.int32]:
         """The regions of those data rows that lie in one."""
         assert self._weighing is not None
         return Rows.of(self._problem.grid, self._weighing).regions
@@ -246,7 +246,7 @@ class Explorer:
         return self._observed(collected, is_sample=False)
 
     def _evaluate_rows(
-        self, regions: NDArray[np.int64], collected: _Collected, until_expired: bool = False
+        self, regions: NDArray[np.integer], collected: _Collected, until_expired: bool = False
     ) -> bool:
         """Evaluate the regions of rows; return whether all were evaluated in time."""
         masks = _masks_of(self._problem, regions)

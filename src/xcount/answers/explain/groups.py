@@ -48,7 +48,7 @@ class Group(NamedTuple):
             return None
         return {feature: int(flags.argmax()) for feature, flags in self.box.items()}
 
-    def among(self, regions: NDArray[np.int64]) -> Flags:
+    def among(self, regions: NDArray[np.integer]) -> Flags:
         """Return which rows, given by their regions, are in the group."""
         return inside(regions, self.box) if self.rows is None else self.rows
 
@@ -129,7 +129,7 @@ def merged_cells(axis: Axis, weights: NDArray[np.float64], most: int) -> list[Fl
 
 
 def _value_sets(
-    axis: Axis, values: NDArray[np.float64], cells: NDArray[np.int64], most: int
+    axis: Axis, values: NDArray[np.float64], cells: NDArray[np.int32], most: int
 ) -> list[_Set] | None:
     """Return sets of rows by value; None if cells are as good, or there are too many values."""
     is_missing = cells == (-1 if axis.missing_cell is None else axis.missing_cell)

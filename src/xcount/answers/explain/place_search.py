@@ -52,7 +52,7 @@ class PlaceSearch:
     """
 
     def __init__(
-        self, axes: Sequence[Axis], sensitive: NDArray[np.int64], everyone: NDArray[np.int64]
+        self, axes: Sequence[Axis], sensitive: NDArray[np.integer], everyone: NDArray[np.integer]
     ) -> None:
         self._axes = axes
         self._sensitive, self._everyone = sensitive, everyone

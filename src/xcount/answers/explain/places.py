@@ -53,7 +53,7 @@ _STREAMS = (8, 9)
 
 
 class _Draws(NamedTuple):
-    regions: NDArray[np.int64]
+    regions: NDArray[np.integer]
     flags: NDArray[np.bool_]
 
 

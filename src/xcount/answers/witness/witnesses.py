@@ -88,7 +88,7 @@ def _drawn_near(
     maker: _Maker,
     n: int,
     placed: NDArray[np.int64],
-    regions: NDArray[np.int64],
+    regions: NDArray[np.int32],
     may_lack: bool,
 ) -> list[Witness]:
     """Return n drawn witnesses, nearest to any row first; none if ``may_lack`` and draws fail."""
@@ -200,7 +200,12 @@ def witnesses(model: Any, options: WitnessOptions) -> Witnesses:
     ensemble = regions.pulled_back(load(model, trust_pickle=options.trust_pickle))
     settings.check_memory()
     query = options.query(ensemble)
-    table = None if options.near is None else read_table(options.near, ensemble)
+    table = None
+    if options.near is not None:
+        reading = settings.within(0.5)
+        table = read_table(
+            options.near, ensemble, is_over=reading.expired, n_threads=settings.n_threads
+        )
     lacking = () if table is None else table.missing_in(ensemble)
     grid = Grid.of(ensemble, missing=options.missing, missing_in=lacking, domain=regions)
     note_single_columns(grid, [query.sensitive])
@@ -261,7 +266,7 @@ class _Maker:
                 found.append(replace(witness, row=index, moved=moved, proved=proved))
         return found
 
-    def _placed(self, rows: Inputs, regions: NDArray[np.int64], n: int) -> list[int]:
+    def _placed(self, rows: Inputs, regions: NDArray[np.int32], n: int) -> list[int]:
         """Return the numbers of the first n rows; in a domain, of those that lie in it."""
         if self.problem.grid.domain:
             inside = np.flatnonzero((regions >= 0).all(axis=1))
@@ -284,7 +289,7 @@ class _Maker:
         return replace(self.witness(region, keep=row), row=index, moved=(), proved=True)
 
     def near_rows(
-        self, region: NDArray[np.int64], placed: NDArray[np.int64], regions: NDArray[np.int64]
+        self, region: NDArray[np.int64], placed: NDArray[np.int64], regions: NDArray[np.int32]
     ) -> Witness:
         """Return a drawn witness, with the row that it shares the most cells with, if any."""
         witness = self.witness(region)
