@@ -60,13 +60,9 @@ std::pair<NumpyArray<std::uint64_t>, NumpyArray<std::uint8_t>> draw_masks(
 // value * 2^exponent, rounded.
 template <class Value>
 double rounded(const Value& value, int exponent) {
-  if constexpr (ValueTraits<Value>::kLimbs <= 2) {
-    return std::ldexp(static_cast<double>(value), exponent);
-  } else {
-    const bool negative = value < Value(0);
-    const double size = ValueTraits<Value>::scaled(negative ? Value(-value) : value, exponent);
-    return negative ? -size : size;
-  }
+  const bool negative = value < Value(0);
+  const double size = ValueTraits<Value>::scaled(negative ? Value(-value) : value, exponent);
+  return negative ? -size : size;
 }
 
 std::pair<NumpyArray<double>, NumpyArray<std::uint64_t>> differences(
@@ -110,7 +106,7 @@ void bind_sampling(nb::module_& module) {
       .def_prop_ro(
           "n_masks",
           [](const AnySampler& self) {
-            return std::visit([](const auto& s) { return s.profiles().n_masks(); }, self);
+            return std::visit([](const auto& s) { return s.n_masks(); }, self);
           },
           "Number of masks that a sample evaluates.")
       .def_prop_ro(

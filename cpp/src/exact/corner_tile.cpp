@@ -50,19 +50,16 @@ std::vector<NearExtremes<T>> connect(const MaskWindows& windows, NearTables<T>& 
   return near;
 }
 
-// Which vector unit there is is known at run time only: wheels run elsewhere. (Clones that the
-// loader chooses from do not exist with every C library.)
 template <class T>
 TileKernels<T> choose_kernels(bool weighted, [[maybe_unused]] VectorUnit most) {
-#if defined(__x86_64__) && defined(__GNUC__)
-  __builtin_cpu_init();
-  if (most >= VectorUnit::kAvx512 && __builtin_cpu_supports("avx512f") &&
-      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return unit_kernels<T, 64>(weighted);
-  }
-  if (most >= VectorUnit::kAvx2 && __builtin_cpu_supports("avx2")) {
-    return unit_kernels<T, 32>(weighted);
+#if defined(__x86_64__)
+  switch (vector_unit(most)) {
+    case VectorUnit::kAvx512:
+      return unit_kernels<T, 64>(weighted);
+    case VectorUnit::kAvx2:
+      return unit_kernels<T, 32>(weighted);
+    case VectorUnit::kPlain:
+      break;
   }
 #endif
   return unit_kernels<T, 16>(weighted);

@@ -10,20 +10,10 @@
 
 // What was included so far is shared with other sources and compiled for every machine; what
 // follows is compiled for this unit.
-#if XCOUNT_VECTOR_BYTES == 64 && defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), \
-                             apply_to = function)
-#elif XCOUNT_VECTOR_BYTES == 64
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
-#elif XCOUNT_VECTOR_BYTES == 32 && defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
-#elif XCOUNT_VECTOR_BYTES == 32
-#pragma GCC push_options
-#pragma GCC target("avx2")
-#endif
-
+// clang-format off: the order matters
+#include "xcount/support/begin_vector_unit.hpp"
 #include "corner_tile_kernels.hpp"
+// clang-format on
 
 namespace xcount {
 
@@ -37,8 +27,4 @@ template TileKernels<std::int64_t> unit_kernels<std::int64_t, XCOUNT_VECTOR_BYTE
 
 }  // namespace xcount
 
-#if XCOUNT_VECTOR_BYTES > 16 && defined(__clang__)
-#pragma clang attribute pop
-#elif XCOUNT_VECTOR_BYTES > 16
-#pragma GCC pop_options
-#endif
+#include "xcount/support/end_vector_unit.hpp"

@@ -13,9 +13,9 @@ namespace xcount {
 namespace {
 
 constexpr std::size_t kBatch = Sampler<std::int64_t>::kBatch;
-constexpr std::size_t kMaxDeciders = 16;   // beyond, too few samples of a batch share a task
-constexpr std::size_t kMaxCaches = 16;     // beyond, what only makes refining quicker is given back
-constexpr double kSecondsPerTree = 15e-9;  // of a decider, of which a sample walks all trees
+constexpr std::size_t kMaxDeciders = 16;  // beyond, they take too much memory
+constexpr std::size_t kMaxCaches = 16;    // beyond, what only makes refining quicker is given back
+constexpr double kSecondsPerTree = 2e-9;  // of a decider, of which a sample meets all trees
 constexpr double kSecondsPerResidual = 300e-9;
 constexpr double kSecondsPerDraw = 7e-7;
 
@@ -31,7 +31,9 @@ Cover<Value>::Cover(const Forest<Value>& forest, const MaskSpace& masks, const V
   }
   if (tasks.size() > kMaxDeciders) return;
   for (const CoverTask& task : tasks) {
-    deciders_.emplace_back(forest, masks, threshold, task.pairs, task.combine);
+    const Asked asked = task.combine == Combine::kAny ? Asked::kAnyPair : Asked::kAllPairs;
+    const MaskQuestion question{{}, task.pairs, false};
+    deciders_.emplace_back(forest, masks, question, Gap<Value>(threshold), asked);
   }
 }
 
@@ -147,6 +149,9 @@ Outcomes Cover<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uint6
       Random random(seed, stream, first + batch);
       draw_batch(random, thread, std::span(outcomes.hits).subspan(batch * kBatch, kBatch));
     }
+    for (std::size_t task = 0; task < thread.blocks.size(); ++task) {
+      decide(task, thread.blocks[task]);
+    }
   };
   parallel(n_threads, n_threads, work, &stop);
   if (stop.was_over()) return {};
@@ -157,49 +162,56 @@ Outcomes Cover<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uint6
 template <class Value>
 typename Cover<Value>::Thread Cover<Value>::make_thread() const {
   Thread thread;
-  thread.drawn.resize(kBatch);
   if (deciders_.empty()) thread.draws.resize(covers_.size());
-  for (const auto& decider : deciders_) thread.works.push_back(decider.workspace(kBatch));
+  for (const auto& decider : deciders_) thread.blocks.push_back({decider.workspace(), {}});
   return thread;
 }
 
 template <class Value>
 void Cover<Value>::draw_batch(Random& random, Thread& thread, std::span<std::uint8_t> hits) const {
-  for (std::size_t i = 0; i < hits.size(); ++i) {
-    const auto weigh = [this](std::size_t state) { return weight(frozen_[state]); };
+  const auto weigh = [this](std::size_t state) { return weight(frozen_[state]); };
+  for (std::uint8_t& hit : hits) {
     const Frozen& drawn = frozen_[picker_.pick(random, weigh)];
-    thread.drawn[i] = drawn;
-    if (!deciders_.empty()) continue;
-    hits[i] = covers_[drawn.task]->sample(drawn.state, random, thread.draws[drawn.task]) ? 1 : 0;
-  }
-  for (std::uint32_t task = 0; task < deciders_.size(); ++task) {
-    draw_group(task, random, thread, hits);
+    if (deciders_.empty()) {
+      hit = covers_[drawn.task]->sample(drawn.state, random, thread.draws[drawn.task]) ? 1 : 0;
+    } else {
+      draw_cells(drawn, random, &hit, thread);
+    }
   }
 }
 
-// Decides the samples of one task together.
+// Draws the cells of a sample within the box of its state; decides its block if that is full.
 template <class Value>
-void Cover<Value>::draw_group(std::uint32_t task, Random& random, Thread& thread,
-                              std::span<std::uint8_t> hits) const {
-  thread.group.clear();
-  for (std::size_t i = 0; i < hits.size(); ++i) {
-    if (thread.drawn[i].task == task) thread.group.push_back(i);
-  }
-  if (thread.group.empty()) return;
-  const CoverDecider<Value>& decider = deciders_[task];
-  auto& work = thread.works[task];
-  decider.draw(random, kBatch, thread.group.size(), work);
-  for (std::size_t g = 0; g < thread.group.size(); ++g) {
-    hits[thread.group[g]] = 0;
-    for (const Stretch& left : covers_[task]->state(thread.drawn[thread.group[g]].state).box) {
-      const auto n_left = static_cast<std::uint32_t>(left.end - left.begin);
+void Cover<Value>::draw_cells(const Frozen& drawn, Random& random, std::uint8_t* hit,
+                              Thread& thread) const {
+  const RowDecider<Value>& decider = deciders_[drawn.task];
+  Block& block = thread.blocks[drawn.task];
+  const std::size_t sample = block.hits.size();
+  const std::span<const Stretch> box = covers_[drawn.task]->state(drawn.state).box;
+  for (const auto& feature : decider.drawn()) {
+    Cell begin = 0;
+    Cell end = feature.n_cells;
+    for (const Stretch& left : box) {
+      if (covers_[drawn.task]->feature(left.feature) != feature.feature) continue;
       XCOUNT_ASSERT(left.begin < left.end);
-      const Cell cell = left.begin + static_cast<Cell>(random.below(n_left));
-      decider.fix(covers_[task]->feature(left.feature), cell, kBatch, g, work);
+      begin = left.begin;
+      end = left.end;
     }
+    const Cell cell =
+        begin + static_cast<Cell>(random.below(static_cast<std::uint32_t>(end - begin)));
+    decider.set(feature, sample, cell, block.work);
   }
-  decider.decide(kBatch, thread.group.size(), work,
-                 [&](std::size_t g) { hits[thread.group[g]] = 1; });
+  block.hits.push_back(hit);
+  if (block.hits.size() == kBlock) decide(drawn.task, block);
+}
+
+template <class Value>
+void Cover<Value>::decide(std::size_t task, Block& block) const {
+  for (std::uint8_t* hit : block.hits) *hit = 0;
+  deciders_[task].decide(
+      block.hits.size(), block.work,
+      [&](std::size_t i, const std::uint8_t* flags, std::size_t) { *block.hits[i] = *flags; });
+  block.hits.clear();
 }
 
 template class Cover<std::int64_t>;

@@ -1,6 +1,7 @@
 #include "xcount/support/value.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace xcount {
@@ -80,6 +81,14 @@ double ValueTraits<WideInt<N>>::scaled(const WideInt<N>& value, int exponent) {
     result += std::ldexp(static_cast<double>(value.limbs[i]), static_cast<int>(64 * i) + exponent);
   }
   return result;
+}
+
+template <std::size_t N>
+int ValueTraits<WideInt<N>>::bit_width(const WideInt<N>& value) {
+  for (std::size_t i = N; i-- > 0;) {
+    if (value.limbs[i] != 0) return static_cast<int>(64 * i + std::bit_width(value.limbs[i]));
+  }
+  return 0;
 }
 
 template struct WideInt<36>;

@@ -20,6 +20,7 @@
 #include "xcount/exact/lanes.hpp"
 #include "xcount/exact/mask_windows.hpp"
 #include "xcount/exact/probability_link.hpp"
+#include "xcount/support/vector_unit.hpp"
 #include "xcount/trees/change.hpp"
 
 namespace xcount {
@@ -153,9 +154,6 @@ struct TileJob {
   const Lanes<T>* filter = nullptr;  // [change][mask]: only these lanes count; null: all
   NarrowTile<T>* narrow = nullptr;   // if 16 bits are compared first
 };
-
-// Instructions that kernels are compiled for, each including those before.
-enum class VectorUnit : std::uint8_t { kPlain, kAvx2, kAvx512 };
 
 template <class T>
 struct TileKernels {

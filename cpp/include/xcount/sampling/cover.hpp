@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "xcount/sampling/cover_decider.hpp"
+#include "xcount/sampling/row_decider.hpp"
 #include "xcount/sampling/sampler.hpp"
 #include "xcount/sampling/task_cover.hpp"
 #include "xcount/sampling/weighted_picker.hpp"
@@ -60,21 +60,24 @@ class Cover {
   };
   [[nodiscard]] Share weight(std::size_t task) const;  // of its open states
   [[nodiscard]] Share weight(const Frozen& frozen) const;
-  // Room for the samples of one batch; one per thread.
+  // Samples of one task that wait to be decided together: those of several batches.
+  struct Block {
+    typename RowDecider<Value>::Workspace work;
+    std::vector<std::uint8_t*> hits;  // of its samples
+  };
+  // Room for samples; one per thread.
   struct Thread {
-    std::vector<Frozen> drawn;
-    std::vector<typename TaskCover<Value>::Draw> draws;          // per task, without deciders
-    std::vector<typename CoverDecider<Value>::Workspace> works;  // per task, with deciders
-    std::vector<std::size_t> group;
+    std::vector<typename TaskCover<Value>::Draw> draws;  // per task, without deciders
+    std::vector<Block> blocks;                           // per task, with deciders
   };
   [[nodiscard]] Thread make_thread() const;
   void draw_batch(Random& random, Thread& thread, std::span<std::uint8_t> hits) const;
-  void draw_group(std::uint32_t task, Random& random, Thread& thread,
-                  std::span<std::uint8_t> hits) const;
+  void draw_cells(const Frozen& drawn, Random& random, std::uint8_t* hit, Thread& thread) const;
+  void decide(std::size_t task, Block& block) const;
 
   std::vector<std::unique_ptr<TaskCover<Value>>> covers_;
   std::vector<std::uint32_t> multiplicity_;
-  std::vector<CoverDecider<Value>> deciders_;  // per task; none if the tasks are many
+  std::vector<RowDecider<Value>> deciders_;  // per task; none if the tasks are many
   std::vector<Frozen> frozen_;
   WeightedPicker picker_;  // of frozen states
 };

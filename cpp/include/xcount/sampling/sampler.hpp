@@ -9,8 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "xcount/sampling/mask_decider.hpp"
-#include "xcount/sampling/profile_forest.hpp"
+#include "xcount/sampling/row_decider.hpp"
 #include "xcount/support/random.hpp"
 #include "xcount/support/stopping.hpp"
 #include "xcount/trees/forest.hpp"
@@ -28,7 +27,7 @@ struct Outcomes {
 template <class Value>
 class Sampler {
  public:
-  static constexpr std::size_t kBatch = 256;  // samples per generator
+  static constexpr std::size_t kBatch = kBlock;  // samples per generator
   static constexpr std::uint32_t kMaxLevels = 1024;
 
   // The other masks than the unresolved ones are not asked for.
@@ -49,40 +48,20 @@ class Sampler {
   [[nodiscard]] std::vector<Value> differences(std::span<const Cell> regions) const;
 
   [[nodiscard]] std::uint32_t levels() const { return levels_; }
-  [[nodiscard]] std::size_t n_trees() const { return profiles_.n_trees(); }
-  [[nodiscard]] const ProfileForest<Value>& profiles() const { return profiles_; }
+  [[nodiscard]] std::size_t n_trees() const { return decider_.n_trees(); }
+  [[nodiscard]] std::size_t n_masks() const { return decider_.n_masks(); }
 
  private:
-  struct Thread {
-    typename ProfileForest<Value>::Workspace walks;
-    typename MaskDecider<Value>::Workspace windows;
-    std::vector<Code> codes;
-    std::vector<Value> rows;
-    std::vector<std::uint8_t> sensitive;
-  };
-  struct Drawn {  // a feature that contributing trees test
-    Feature feature = 0;
-    Cell n_cells = 0;
-    std::vector<std::uint32_t> columns;
-  };
-  [[nodiscard]] Thread make_thread() const;
-  // Calls visit(i, row, thread) with V along the masks of the i-th region, or with its jumps.
-  template <class Visit>
-  void visit_rows(std::span<const Cell> regions, bool as_jumps, Visit visit) const;
-  // Returns early if it is stopped.
-  void draw_batch(Random& random, Thread& thread, Stop& stop, std::span<std::uint64_t> histogram,
+  using Workspace = typename RowDecider<Value>::Workspace;
+  void draw_batch(Random& random, Workspace& work, std::span<std::uint64_t> histogram,
                   std::span<std::uint8_t> hits) const;
-  void draw_codes(Random& random, std::size_t count, Thread& thread) const;
-  void set_codes(const Drawn& drawn, std::size_t sample, Cell cell, Thread& thread) const;
-  [[nodiscard]] std::uint32_t count_sensitive(const Thread& thread) const;
+  // Reads the cells of up to a block of regions; returns how many.
+  std::size_t set_cells(std::span<const Cell> regions, std::size_t first, Workspace& work) const;
+  [[nodiscard]] std::size_t n_regions(std::span<const Cell> regions) const;
 
   std::size_t n_features_;
-  MaskScope scope_;
-  ProfileForest<Value> profiles_;
-  MaskDecider<Value> decider_;
-  std::vector<Drawn> drawn_;
+  RowDecider<Value> decider_;
   std::vector<std::uint32_t> unresolved_;  // indices in the scope
-  std::size_t block_ = 1;                  // samples evaluated together
   std::uint32_t levels_ = 1;
 };
 

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -45,7 +47,8 @@ using Int2304 = WideInt<36>;
 
 // How a value is read from limbs and hashed, what lies beyond every sum, how large it is roughly:
 // `to_number` as a number (infinity if it is too large), `to_double` in a unit of the type's own,
-// to compare sizes.
+// to compare sizes; `scaled` is value * 2^exponent, rounded, and `bit_width` the number of bits
+// that it takes, neither for negatives.
 template <class Value>
 struct ValueTraits;
 
@@ -58,6 +61,12 @@ struct ValueTraits<std::int64_t> {
   static std::uint64_t hash(std::int64_t value) { return static_cast<std::uint64_t>(value); }
   static std::int64_t infinity() { return INT64_MAX / 2; }
   static double to_double(std::int64_t value) { return static_cast<double>(value); }
+  static double scaled(std::int64_t value, int exponent) {
+    return std::ldexp(static_cast<double>(value), exponent);
+  }
+  static int bit_width(std::int64_t value) {
+    return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(value)));
+  }
   static double to_number(std::int64_t value) { return to_double(value); }
 };
 
@@ -74,6 +83,14 @@ struct ValueTraits<Int128> {
   }
   static Int128 infinity() { return static_cast<Int128>((~UInt128{0}) >> 2); }
   static double to_double(Int128 value) { return static_cast<double>(value); }
+  static double scaled(Int128 value, int exponent) {
+    return std::ldexp(static_cast<double>(value), exponent);
+  }
+  static int bit_width(Int128 value) {
+    const auto high = static_cast<std::uint64_t>(static_cast<UInt128>(value) >> 64);
+    if (high != 0) return 64 + static_cast<int>(std::bit_width(high));
+    return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(value)));
+  }
   static double to_number(Int128 value) { return to_double(value); }
 };
 
@@ -87,8 +104,8 @@ struct ValueTraits<WideInt<N>> {
   static double to_double(const WideInt<N>& value) { return scaled(value, -1280); }
   static double to_number(const WideInt<N>& value) { return scaled(value, 0); }
 
-  // value * 2^exponent, rounded. Not for negatives.
   static double scaled(const WideInt<N>& value, int exponent);
+  static int bit_width(const WideInt<N>& value);
 };
 
 extern template struct WideInt<36>;

@@ -55,6 +55,8 @@ class Gap {
 
   [[nodiscard]] const Value& threshold() const { return threshold_; }
   [[nodiscard]] bool has_direction() const { return !(up_ && down_); }
+  [[nodiscard]] bool counts_rises() const { return up_; }
+  [[nodiscard]] bool counts_falls() const { return down_; }
   // Whether |v| > threshold, in the gap's direction.
   [[nodiscard]] bool is_exceeded(const Value& v) const { return may_exceed(v, v); }
   // The same for some v with least <= v <= most.

@@ -1,0 +1,6 @@
+// Ends what begin_vector_unit.hpp began.
+#if XCOUNT_VECTOR_BYTES > 16 && defined(__clang__)
+#pragma clang attribute pop
+#elif XCOUNT_VECTOR_BYTES > 16
+#pragma GCC pop_options
+#endif
