@@ -199,7 +199,7 @@ void Cover<Value>::draw_cells(const Frozen& drawn, Random& random, std::uint8_t*
     }
     const Cell cell =
         begin + static_cast<Cell>(random.below(static_cast<std::uint32_t>(end - begin)));
-    decider.set(feature, sample, cell, block.work);
+    decider.set(feature, sample, std::span(&cell, 1), block.work);
   }
   block.hits.push_back(hit);
   if (block.hits.size() == kBlock) decide(drawn.task, block);
@@ -208,9 +208,12 @@ void Cover<Value>::draw_cells(const Frozen& drawn, Random& random, std::uint8_t*
 template <class Value>
 void Cover<Value>::decide(std::size_t task, Block& block) const {
   for (std::uint8_t* hit : block.hits) *hit = 0;
-  deciders_[task].decide(
-      block.hits.size(), block.work,
-      [&](std::size_t i, const std::uint8_t* flags, std::size_t) { *block.hits[i] = *flags; });
+  const auto visit = [&](std::uint64_t first, std::size_t n, std::span<const std::uint8_t> flags,
+                         std::size_t) {
+    for (std::size_t i = 0; i < n; ++i) *block.hits[first + i] = flags[i];
+  };
+  deciders_[task].decide(0, block.hits.size(), block.work, visit);
+  deciders_[task].finish(block.work, visit);
   block.hits.clear();
 }
 

@@ -10,7 +10,7 @@ namespace xcount {
 
 namespace {
 
-constexpr std::size_t kTogether = 16;  // samples that take a tree's turn together
+constexpr std::size_t kAtATime = 16;  // samples that take a tree's turn together
 constexpr std::chrono::milliseconds kSlow{20};
 
 std::int64_t diameter(std::span<const Axis> axes) {
@@ -53,7 +53,7 @@ template <class Value>
 typename RegionSampler<Value>::Thread RegionSampler<Value>::make_thread(
     std::uint64_t budget) const {
   Thread thread{RegionSearch<Value>(trees_, rule_.is_of_chance() ? &rule_ : nullptr),
-                std::vector<Sample>(kTogether),
+                std::vector<Sample>(kAtATime),
                 std::vector<Cell>(features_.size()),
                 std::vector<Value>(n_masks_ * n_sums()),
                 std::vector<Tolerance<Value>>(),
@@ -118,7 +118,7 @@ std::uint64_t RegionSampler<Value>::answer_all(Source& source, std::uint64_t bud
   std::atomic<std::uint64_t> n_nodes{0};
   const auto work = [&](std::size_t) {
     Thread thread = make_thread(budget);
-    std::size_t most = kTogether;
+    std::size_t most = kAtATime;
     while (!stop.is_over()) {
       const auto began = Stop::Clock::now();
       const auto [start, n] = take(source, most, thread);
@@ -126,7 +126,7 @@ std::uint64_t RegionSampler<Value>::answer_all(Source& source, std::uint64_t bud
       const std::size_t n_done = answer(std::span(thread.block).first(n), thread, stop);
       for (std::size_t i = 0; i < n_done; ++i) found[start + i] = found_in(thread.block[i]);
       // Slow samples one by one: what is done when the time is up has no gaps.
-      most = Stop::Clock::now() - began > kSlow ? 1 : kTogether;
+      most = Stop::Clock::now() - began > kSlow ? 1 : kAtATime;
     }
     n_nodes += thread.n_nodes;
   };

@@ -132,11 +132,13 @@ template <class Value>
 typename RowDecider<Value>::Workspace RowDecider<Value>::workspace() const {
   Workspace work;
   work.slices = forest_.workspace();
+  work.aside = forest_.workspace();
   if (rounds_) {
     work.rounded.resize(n_masks() * width_);
     work.rounded_extremes.resize(2 * n_extremes() * width_);
   }
-  work.flags.resize(n_flags() * width_);
+  work.flags.resize(n_flags() * std::max(width_, exact_width_));
+  work.doubts.resize(std::max(width_, exact_width_));
   return work;
 }
 
@@ -152,50 +154,57 @@ MaskComparison RowDecider<Value>::comparison() const {
 }
 
 template <class Value>
-std::size_t RowDecider<Value>::decide_range(const BlockRange& range, Workspace& work) const {
-  if (!rounds_) return decide_exactly(range, work);
+bool RowDecider<Value>::decide_range(const BlockRange& range, Workspace& work) const {
+  if (!rounds_) {
+    decide_exactly(range, work.slices, work);
+    return true;
+  }
   const SliceKernels& kernels = slice_kernels();
   forest_.sum(range, work.slices, std::span(work.rounded));
   if (kind_ != Kind::kJumps) kernels.integrate(forest_.extents(), width_, work.rounded.data());
-  const MaskRows<std::int32_t> rows{work.rounded.data(), width_, work.rounded_extremes.data(),
-                                    work.rounded_extremes.data() + n_extremes() * width_,
-                                    work.flags.data()};
   const std::array decide{kernels.everyone, kernels.jumps,    kernels.windows,
                           kernels.pairs,    kernels.any_pair, kernels.all_pairs};
-  const BlockAnswer answer = decide[static_cast<std::size_t>(kind_)](comparison(), rounded_, rows);
-  if (answer == BlockAnswer::kDoubtful) return decide_exactly(range, work);
-  return answer == BlockAnswer::kNone ? 0 : width_;
+  return decide[static_cast<std::size_t>(kind_)](
+      comparison(), rounded_,
+      {work.rounded.data(), width_, work.rounded_extremes.data(),
+       work.rounded_extremes.data() + n_extremes() * width_, work.flags.data(),
+       work.doubts.data()});
 }
 
 template <class Value>
-std::size_t RowDecider<Value>::decide_exactly(const BlockRange& range, Workspace& work) const {
+void RowDecider<Value>::put_aside(std::size_t sample, std::uint64_t number, Workspace& work) const {
+  const std::size_t place = work.numbers.size();
+  for (std::size_t c = 0; c < forest_.columns().size(); ++c) {
+    work.aside.codes[c * kBlock + place] = work.slices.codes[c * kBlock + sample];
+  }
+  work.numbers.push_back(number);
+}
+
+template <class Value>
+void RowDecider<Value>::decide_exactly(const BlockRange& range,
+                                       typename SlicedForest<Value>::Workspace& slices,
+                                       Workspace& work) const {
   static constexpr std::array<DecideRows<Value>, 6> kDecide{
       decide_everyone<Value>, decide_jumps<Value>,    decide_windows<Value>,
       decide_pairs<Value>,    decide_any_pair<Value>, decide_all_pairs<Value>};
   const Limits<Value> limits{gap_.threshold(), gap_.threshold(), gap_.counts_rises(),
                              gap_.counts_falls()};
-  std::vector<std::uint8_t> flags(n_flags() * exact_width_);
-  work.exact_extremes.resize(2 * n_extremes() * exact_width_);
+  work.exact_extremes.resize(2 * n_extremes() * range.width);
   Value* low = work.exact_extremes.data();
-  for (std::size_t done = 0; done < range.n; done += exact_width_) {
-    const std::size_t n = std::min(exact_width_, range.n - done);
-    sum_exactly({range.begin + done, n, exact_width_}, kind_ != Kind::kJumps, work);
-    kDecide[static_cast<std::size_t>(kind_)](
-        comparison(), limits,
-        {work.exact.data(), exact_width_, low, low + n_extremes() * exact_width_, flags.data()});
-    for (std::size_t f = 0; f < n_flags(); ++f) {
-      std::copy_n(flags.data() + f * exact_width_, n, work.flags.data() + f * width_ + done);
-    }
-  }
-  return width_;
+  sum_exactly(range, kind_ != Kind::kJumps, slices, work);
+  kDecide[static_cast<std::size_t>(kind_)](
+      comparison(), limits,
+      {work.exact.data(), range.width, low, low + n_extremes() * range.width, work.flags.data(),
+       work.doubts.data()});
 }
 
 template <class Value>
 void RowDecider<Value>::sum_exactly(const BlockRange& range, bool as_values,
+                                    typename SlicedForest<Value>::Workspace& slices,
                                     Workspace& work) const {
-  work.exact.resize(n_masks() * exact_width_);
-  forest_.sum(range, work.slices, std::span(work.exact));
-  if (as_values) integrate_rows<Value>(forest_.extents(), exact_width_, work.exact.data());
+  work.exact.resize(n_masks() * range.width);
+  forest_.sum(range, slices, std::span(work.exact));
+  if (as_values) integrate_rows<Value>(forest_.extents(), range.width, work.exact.data());
 }
 
 template class RowDecider<std::int64_t>;

@@ -47,39 +47,46 @@ void integrate_rows(std::span<const std::uint32_t> extents, std::size_t width, S
   }
 }
 
-// Sets a flag where the change exceeds the limits; returns whether some change is in doubt.
+// Sets a flag where the change exceeds the limits, and a doubt where rounding decides.
 template <class Sum, class Change>
-bool mark(const Limits<Sum>& limits, std::size_t width, std::uint8_t* flags, const Change& change) {
-  std::uint8_t doubt = 0;
+void mark(const Limits<Sum>& limits, std::size_t width, std::uint8_t* flags, std::uint8_t* doubts,
+          const Change& change) {
   for (std::size_t i = 0; i < width; ++i) {
     const Sum size = change(i);
     const bool sure = size > limits.sure;
     const bool maybe = size > limits.maybe;
     flags[i] |= static_cast<std::uint8_t>(sure);
-    doubt |= static_cast<std::uint8_t>(sure != maybe);
+    doubts[i] |= static_cast<std::uint8_t>(sure != maybe);
   }
-  return doubt != 0;
 }
 
 // The same for the way from one sum to sums between `low` and `high`, in the limits' direction.
 template <class Sum>
-bool mark_between(const Limits<Sum>& limits, std::size_t width, const Sum* from, const Sum* low,
-                  const Sum* high, std::uint8_t* flags) {
-  bool doubt = false;
-  if (limits.up) {
-    doubt |= mark(limits, width, flags, [&](std::size_t i) { return Sum(high[i] - from[i]); });
+void mark_between(const Limits<Sum>& limits, std::size_t width, const Sum* from, const Sum* low,
+                  const Sum* high, std::uint8_t* flags, std::uint8_t* doubts) {
+  if (limits.up && limits.down) {
+    mark(limits, width, flags, doubts, [&](std::size_t i) {
+      const Sum rise = high[i] - from[i];
+      const Sum fall = from[i] - low[i];
+      return rise < fall ? fall : rise;
+    });
+  } else if (limits.up) {
+    mark(limits, width, flags, doubts, [&](std::size_t i) { return Sum(high[i] - from[i]); });
+  } else {
+    mark(limits, width, flags, doubts, [&](std::size_t i) { return Sum(from[i] - low[i]); });
   }
-  if (limits.down) {
-    doubt |= mark(limits, width, flags, [&](std::size_t i) { return Sum(from[i] - low[i]); });
-  }
-  return doubt;
 }
 
-inline BlockAnswer answer_of(bool doubt, const std::uint8_t* flags, std::size_t n) {
-  if (doubt) return BlockAnswer::kDoubtful;
+inline bool any_of(const std::uint8_t* flags, std::size_t n) {
   std::uint8_t any = 0;
   for (std::size_t i = 0; i < n; ++i) any |= flags[i];
-  return any != 0 ? BlockAnswer::kSome : BlockAnswer::kNone;
+  return any != 0;
+}
+
+template <class Sum>
+void clear(std::size_t n_flags, const MaskRows<Sum>& all) {
+  std::fill_n(all.flags, n_flags * all.width, std::uint8_t{0});
+  std::fill_n(all.doubts, all.width, std::uint8_t{0});
 }
 
 // The extremes of all masks; returns whether any two may differ by more than the limits.
@@ -103,37 +110,34 @@ bool find_extremes_of_rows(std::size_t n_masks, const Limits<Sum>& limits,
 }
 
 template <class Sum>
-BlockAnswer decide_everyone(const MaskComparison& masks, const Limits<Sum>& limits,
-                            const MaskRows<Sum>& all) {
-  std::fill_n(all.flags, masks.n_masks * all.width, std::uint8_t{0});
-  if (!find_extremes_of_rows(masks.n_masks, limits, all)) return BlockAnswer::kNone;
-  bool doubt = false;
+bool decide_everyone(const MaskComparison& masks, const Limits<Sum>& limits,
+                     const MaskRows<Sum>& all) {
+  clear(masks.n_masks, all);
+  if (!find_extremes_of_rows(masks.n_masks, limits, all)) return false;
   for (std::size_t m = 0; m < masks.n_masks; ++m) {
-    doubt |= mark_between(limits, all.width, all.rows + m * all.width, all.low, all.high,
-                          all.flags + m * all.width);
+    mark_between(limits, all.width, all.rows + m * all.width, all.low, all.high,
+                 all.flags + m * all.width, all.doubts);
   }
-  return answer_of(doubt, all.flags, masks.n_masks * all.width);
+  return true;
 }
 
 // The rows are in difference form: a jump makes the masks on both of its sides sensitive.
 template <class Sum>
-BlockAnswer decide_jumps(const MaskComparison& masks, const Limits<Sum>& limits,
-                         const MaskRows<Sum>& all) {
+bool decide_jumps(const MaskComparison& masks, const Limits<Sum>& limits,
+                  const MaskRows<Sum>& all) {
   const std::size_t width = all.width;
-  std::fill_n(all.flags, masks.n_masks * width, std::uint8_t{0});
-  bool doubt = false;
+  clear(masks.n_masks, all);
   for (std::size_t m = 1; m < masks.n_masks; ++m) {
     if (masks.matters[m] == 0) continue;
     const Sum* row = all.rows + m * width;
-    std::uint8_t* flags = all.flags + m * width;
-    doubt |= mark(limits, width, flags, [&](std::size_t i) { return row[i]; });
-    doubt |= mark(limits, width, flags, [&](std::size_t i) { return Sum(-row[i]); });
+    mark(limits, width, all.flags + m * width, all.doubts,
+         [&](std::size_t i) { return row[i] < Sum(0) ? Sum(-row[i]) : row[i]; });
   }
-  const BlockAnswer answer = answer_of(doubt, all.flags, masks.n_masks * width);
-  if (answer != BlockAnswer::kSome) return answer;
-  for (std::size_t i = 0; i + width < masks.n_masks * width; ++i)
+  if (!any_of(all.flags, masks.n_masks * width)) return any_of(all.doubts, width);
+  for (std::size_t i = 0; i + width < masks.n_masks * width; ++i) {
     all.flags[i] |= all.flags[i + width];
-  return answer;
+  }
+  return true;
 }
 
 // Afterwards data[m] is the best of data[m .. m + window - 1], cut off at the end, for each sample;
@@ -150,74 +154,72 @@ void slide_rows(Sum* data, std::size_t n, std::size_t width, std::size_t window,
 }
 
 template <class Sum>
-BlockAnswer decide_windows(const MaskComparison& masks, const Limits<Sum>& limits,
-                           const MaskRows<Sum>& all) {
+bool decide_windows(const MaskComparison& masks, const Limits<Sum>& limits,
+                    const MaskRows<Sum>& all) {
   const std::size_t width = all.width;
   const std::size_t n = masks.n_ordered;
-  std::fill_n(all.flags, masks.n_masks * width, std::uint8_t{0});
-  if (!find_extremes_of_rows(masks.n_masks, limits, all)) return BlockAnswer::kNone;
+  clear(masks.n_masks, all);
+  if (!find_extremes_of_rows(masks.n_masks, limits, all)) return false;
   std::copy_n(all.rows, n * width, all.low);
   std::copy_n(all.rows, n * width, all.high);
   // A difference of two cells lies within one window of reach + 1 cells that starts at either.
   slide_rows(all.low, n, width, masks.reach + 1, [](const Sum& a, const Sum& b) { return a < b; });
   slide_rows(all.high, n, width, masks.reach + 1, [](const Sum& a, const Sum& b) { return b < a; });
-  bool doubt = false;
   for (std::size_t m = 0; m < n; ++m) {
     const Sum* row = all.rows + m * width;
     // For m < reach the window from 0 ends to the right of m, still within m's own reach.
     for (const std::size_t window : {m, m < masks.reach ? 0 : m - masks.reach}) {
-      doubt |= mark_between(limits, width, row, all.low + window * width, all.high + window * width,
-                            all.flags + m * width);
+      mark_between(limits, width, row, all.low + window * width, all.high + window * width,
+                   all.flags + m * width, all.doubts);
     }
     if (n == masks.n_masks) continue;
     const Sum* missing = all.rows + n * width;
-    doubt |= mark_between(limits, width, row, missing, missing, all.flags + m * width);
-    doubt |= mark_between(limits, width, missing, row, row, all.flags + n * width);
+    mark_between(limits, width, row, missing, missing, all.flags + m * width, all.doubts);
+    mark_between(limits, width, missing, row, row, all.flags + n * width, all.doubts);
   }
-  return answer_of(doubt, all.flags, masks.n_masks * width);
+  return true;
 }
 
 template <class Sum>
-BlockAnswer decide_pairs(const MaskComparison& masks, const Limits<Sum>& limits,
-                         const MaskRows<Sum>& all) {
+bool decide_pairs(const MaskComparison& masks, const Limits<Sum>& limits,
+                  const MaskRows<Sum>& all) {
   const std::size_t width = all.width;
-  std::fill_n(all.flags, masks.n_masks * width, std::uint8_t{0});
-  bool doubt = false;
+  clear(masks.n_masks, all);
   for (const auto& [a, b] : masks.pairs) {
     const Sum* first = all.rows + a * width;
     const Sum* second = all.rows + b * width;
-    doubt |= mark_between(limits, width, first, second, second, all.flags + a * width);
-    doubt |= mark_between(limits, width, second, first, first, all.flags + b * width);
+    mark_between(limits, width, first, second, second, all.flags + a * width, all.doubts);
+    mark_between(limits, width, second, first, first, all.flags + b * width, all.doubts);
   }
-  return answer_of(doubt, all.flags, masks.n_masks * width);
+  return any_of(all.flags, masks.n_masks * width) || any_of(all.doubts, width);
 }
 
 // One flag of a sample: whether any of the pairs differs.
 template <class Sum>
-BlockAnswer decide_any_pair(const MaskComparison& masks, const Limits<Sum>& limits,
-                            const MaskRows<Sum>& all) {
-  std::fill_n(all.flags, all.width, std::uint8_t{0});
-  bool doubt = false;
+bool decide_any_pair(const MaskComparison& masks, const Limits<Sum>& limits,
+                     const MaskRows<Sum>& all) {
+  clear(1, all);
   for (const auto& [a, b] : masks.pairs) {
     const Sum* second = all.rows + b * all.width;
-    doubt |= mark_between(limits, all.width, all.rows + a * all.width, second, second, all.flags);
+    mark_between(limits, all.width, all.rows + a * all.width, second, second, all.flags,
+                 all.doubts);
   }
-  return answer_of(doubt, all.flags, all.width);
+  return any_of(all.flags, all.width) || any_of(all.doubts, all.width);
 }
 
 // One flag of a sample: whether all of the pairs differ.
 template <class Sum>
-BlockAnswer decide_all_pairs(const MaskComparison& masks, const Limits<Sum>& limits,
-                             const MaskRows<Sum>& all) {
+bool decide_all_pairs(const MaskComparison& masks, const Limits<Sum>& limits,
+                      const MaskRows<Sum>& all) {
+  clear(1, all);
   std::fill_n(all.flags, all.width, std::uint8_t{1});
-  bool doubt = false;
   for (const auto& [a, b] : masks.pairs) {
     std::uint8_t differs[kBlock] = {};
     const Sum* second = all.rows + b * all.width;
-    doubt |= mark_between(limits, all.width, all.rows + a * all.width, second, second, differs);
+    mark_between(limits, all.width, all.rows + a * all.width, second, second, differs, all.doubts);
     for (std::size_t i = 0; i < all.width; ++i) all.flags[i] &= differs[i];
   }
-  return answer_of(doubt, all.flags, all.width);
+  return any_of(all.flags, all.width) || any_of(all.doubts, all.width);
 }
 
 }  // namespace

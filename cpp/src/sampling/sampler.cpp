@@ -9,6 +9,12 @@
 
 namespace xcount {
 
+namespace {
+
+constexpr std::uint64_t kTogether = 16;  // batches whose samples in doubt are decided together
+
+}  // namespace
+
 template <class Value>
 Sampler<Value>::Sampler(const Forest<Value>& forest, const MaskSpace& masks, Value threshold,
                         const MaskQuestion& question, Direction direction)
@@ -34,12 +40,28 @@ Outcomes Sampler<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uin
   std::vector<std::vector<std::uint64_t>> histograms(n_threads,
                                                      std::vector<std::uint64_t>(levels_ + 1));
   std::atomic<std::uint64_t> next{0};
+  // Several batches at a time: their samples in doubt are decided together.
+  const std::uint64_t step = std::clamp<std::uint64_t>(n / n_threads, 1, kTogether);
   const auto work = [&](std::size_t index) {
     Workspace room = decider_.workspace();
-    for (std::uint64_t batch = next++; batch < n && !stop.is_over(); batch = next++) {
-      Random random(seed, stream, first + batch);
-      draw_batch(random, room, histograms[index],
-                 std::span(outcomes.hits).subspan(batch * kBatch, kBatch));
+    Found found(step * kBatch);
+    const auto visit = [&](std::uint64_t number, std::size_t count,
+                           std::span<const std::uint8_t> flags,
+                           std::size_t stride) { add_up(number, count, flags, stride, found); };
+    for (std::uint64_t batch = next.fetch_add(step); batch < n; batch = next.fetch_add(step)) {
+      std::vector<Random> randoms;
+      std::fill(found.begin(), found.end(), 0);
+      for (std::uint64_t b = batch; b < std::min(n, batch + step) && !stop.is_over(); ++b) {
+        randoms.emplace_back(seed, stream, first + b);
+        draw_cells(randoms.back(), room);
+        decider_.decide((b - batch) * kBatch, kBatch, room, visit);
+      }
+      if (stop.is_over()) return;
+      decider_.finish(room, visit);
+      for (std::size_t i = 0; i < randoms.size(); ++i) {
+        record(randoms[i], std::span(found).subspan(i * kBatch, kBatch), histograms[index],
+               std::span(outcomes.hits).subspan((batch + i) * kBatch, kBatch));
+      }
     }
   };
   parallel(n_threads, n_threads, work, &stop);
@@ -51,20 +73,31 @@ Outcomes Sampler<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uin
 }
 
 template <class Value>
-void Sampler<Value>::draw_batch(Random& random, Workspace& work, std::span<std::uint64_t> histogram,
-                                std::span<std::uint8_t> hits) const {
+void Sampler<Value>::draw_cells(Random& random, Workspace& work) const {
+  std::array<Cell, kBatch> cells;
   for (const auto& drawn : decider_.drawn()) {
     const auto n_cells = static_cast<std::uint32_t>(drawn.n_cells);
-    for (std::size_t i = 0; i < kBatch; ++i) {
-      decider_.set(drawn, i, static_cast<Cell>(random.below(n_cells)), work);
-    }
+    for (Cell& cell : cells) cell = static_cast<Cell>(random.below(n_cells));
+    decider_.set(drawn, 0, cells, work);
   }
-  std::array<std::uint32_t, kBatch> found{};  // how many of the unresolved masks are sensitive
-  decider_.decide(kBatch, work, [&](std::size_t i, const std::uint8_t* flags, std::size_t stride) {
-    for (const std::uint32_t mask : unresolved_) found[i] += flags[mask * stride];
-  });
+}
+
+template <class Value>
+void Sampler<Value>::add_up(std::uint64_t first, std::size_t n, std::span<const std::uint8_t> flags,
+                            std::size_t stride, Found& found) const {
+  std::fill_n(found.begin() + static_cast<std::ptrdiff_t>(first), n, 0);
+  for (const std::uint32_t mask : unresolved_) {
+    const std::uint8_t* own = flags.data() + mask * stride;
+    for (std::size_t i = 0; i < n; ++i) found[first + i] += own[i];
+  }
+}
+
+template <class Value>
+void Sampler<Value>::record(Random& random, std::span<const std::uint32_t> found,
+                            std::span<std::uint64_t> histogram,
+                            std::span<std::uint8_t> hits) const {
   const auto n = static_cast<std::uint32_t>(unresolved_.size());
-  for (std::size_t i = 0; i < kBatch; ++i) {
+  for (std::size_t i = 0; i < found.size(); ++i) {
     const std::uint64_t scaled = std::uint64_t{found[i]} * levels_;
     const bool up = scaled % n != 0 && random.below(n) < scaled % n;
     ++histogram[scaled / n + (up ? 1 : 0)];
@@ -84,15 +117,16 @@ template <class Value>
 std::size_t Sampler<Value>::set_cells(std::span<const Cell> regions, std::size_t first,
                                       Workspace& work) const {
   const std::size_t n = std::min(kBlock, regions.size() / n_features_ - first);
+  std::array<Cell, kBlock> cells;
   for (const auto& drawn : decider_.drawn()) {
     const auto feature = static_cast<std::size_t>(drawn.feature);
     for (std::size_t i = 0; i < n; ++i) {
-      const Cell cell = regions[(first + i) * n_features_ + feature];
-      if (cell < 0 || cell >= drawn.n_cells) {
+      cells[i] = regions[(first + i) * n_features_ + feature];
+      if (cells[i] < 0 || cells[i] >= drawn.n_cells) {
         throw std::invalid_argument("sampling: a cell is out of range");
       }
-      decider_.set(drawn, i, cell, work);
     }
+    decider_.set(drawn, 0, std::span(cells).first(n), work);
   }
   return n;
 }
@@ -103,13 +137,18 @@ std::vector<std::uint8_t> Sampler<Value>::decide(std::span<const Cell> regions) 
   const std::size_t n = n_regions(regions);
   std::vector<std::uint8_t> found(n * n_masks);
   Workspace work = decider_.workspace();
+  const auto visit = [&](std::uint64_t first, std::size_t count,
+                         std::span<const std::uint8_t> flags, std::size_t stride) {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::uint8_t* row = found.data() + (first + i) * n_masks;
+      for (std::size_t m = 0; m < n_masks; ++m) row[m] = flags[m * stride + i];
+    }
+  };
   for (std::size_t done = 0; done < n; done += kBlock) {
     const std::size_t count = set_cells(regions, done, work);
-    decider_.decide(count, work, [&](std::size_t i, const std::uint8_t* flags, std::size_t stride) {
-      std::uint8_t* row = found.data() + (done + i) * n_masks;
-      for (std::size_t m = 0; m < n_masks; ++m) row[m] = flags[m * stride];
-    });
+    decider_.decide(done, count, work, visit);
   }
+  decider_.finish(work, visit);
   return found;
 }
 

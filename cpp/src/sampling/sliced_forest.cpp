@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <stdexcept>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -218,7 +219,7 @@ class SliceCompiler {
 
   void add_sets(const std::vector<NodeIndex>& nodes, Column& column) {
     column.first_set = static_cast<std::uint32_t>(out_.sets_.size());
-    std::map<std::vector<std::uint8_t>, std::uint32_t> slots;
+    std::map<std::string, std::uint32_t> slots;  // by where the codes go
     for (const NodeIndex node : nodes) {
       const Test& test = forest_.test(node);
       if (test.cut >= 0) continue;
@@ -226,7 +227,7 @@ class SliceCompiler {
       for (std::size_t c = 0; c < column.code_of_cell.size(); ++c) {
         right[column.code_of_cell[c]] = forest_.goes_left(test, static_cast<Cell>(c)) ? 0 : 1;
       }
-      const auto [found, is_new] = slots.try_emplace(right, 0);
+      const auto [found, is_new] = slots.try_emplace(std::string(right.begin(), right.end()), 0);
       if (is_new) {
         found->second = static_cast<std::uint32_t>(out_.n_slots_++);
         out_.sets_.push_back({found->second, right});

@@ -2,8 +2,8 @@
 //
 // sensitive[m] = 1 iff |V(m') - V(m)| > threshold for some pair {m, m'} of the question, in the
 // gap's direction; every way of deciding gives just that: docs/approximate.md, "What is sampled",
-// "Plain samples". Rounded sums come first; a block that they leave in doubt is decided by exact
-// ones.
+// "Plain samples". Rounded sums come first; the samples that they leave in doubt are put aside
+// until there are enough of them to be decided together, by exact sums.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,9 @@ class RowDecider {
     typename SlicedForest<Value>::Workspace slices;
     std::vector<std::int32_t> rounded, rounded_extremes;
     std::vector<Value> exact, exact_extremes;  // made when they are needed
-    std::vector<std::uint8_t> flags;
+    std::vector<std::uint8_t> flags, doubts;
+    typename SlicedForest<Value>::Workspace aside;  // samples put aside
+    std::vector<std::uint64_t> numbers;             // of those
   };
   [[nodiscard]] Workspace workspace() const;
 
@@ -47,27 +49,51 @@ class RowDecider {
     std::vector<std::uint32_t> columns;
   };
   [[nodiscard]] const std::vector<Drawn>& drawn() const { return drawn_; }
-  // Sets the cell of a sample of the block; the cells of all drawn features are to be set.
-  void set(const Drawn& drawn, std::size_t sample, Cell cell, Workspace& work) const {
+  // Sets the cells of the block's samples from the given one on; those of all drawn features are to
+  // be set.
+  void set(const Drawn& drawn, std::size_t first, std::span<const Cell> cells,
+           Workspace& work) const {
     for (const std::uint32_t c : drawn.columns) {
-      work.slices.codes[c * kBlock + sample] =
-          forest_.columns()[c].code_of_cell[static_cast<std::size_t>(cell)];
+      const Code* code_of_cell = forest_.columns()[c].code_of_cell.data();
+      Code* codes = work.slices.codes.data() + c * kBlock + first;
+      for (std::size_t i = 0; i < cells.size(); ++i) codes[i] = code_of_cell[cells[i]];
     }
   }
 
-  // Decides the first `count` samples of the block and calls visit(i, flags, stride) for each that
-  // has a flag set: flags[f * stride] is its flag f.
+  // Decides the first samples of the block, which are numbered from `first` on: calls
+  // visit(number, n, flags, stride), where flags[f * stride + i] is flag f of sample number + i;
+  // not for samples without any flag. A sample in doubt is visited again later: then its flags
+  // hold.
   template <class Visit>
-  void decide(std::size_t count, Workspace& work, const Visit& visit) const {
+  void decide(std::uint64_t first, std::size_t count, Workspace& work, const Visit& visit) const {
     forest_.test(work.slices);
     for (std::size_t begin = 0; begin < count; begin += width_) {
       const BlockRange range = range_from(begin, count);
-      const std::size_t stride = decide_range(range, work);
-      if (stride == 0) continue;
-      for (std::size_t i = 0; i < std::min(range.n, count - begin); ++i) {
-        visit(begin + i, work.flags.data() + i, stride);
+      const std::size_t n = std::min(range.n, count - begin);
+      if (!decide_range(range, work)) continue;
+      visit(first + begin, n, std::span<const std::uint8_t>(work.flags), width_);
+      for (std::size_t i = 0; i < n; ++i) {
+        if (work.doubts[i] == 0) continue;
+        put_aside(begin + i, first + begin + i, work);
+        if (work.numbers.size() == kBlock) finish(work, visit);
       }
     }
+  }
+
+  // Decides the samples put aside.
+  template <class Visit>
+  void finish(Workspace& work, const Visit& visit) const {
+    if (work.numbers.empty()) return;
+    forest_.test(work.aside);
+    for (std::size_t begin = 0; begin < work.numbers.size(); begin += exact_width_) {
+      const std::size_t n = std::min(exact_width_, work.numbers.size() - begin);
+      decide_exactly({begin, n, exact_width_}, work.aside, work);
+      for (std::size_t i = 0; i < n; ++i) {
+        visit(work.numbers[begin + i], 1, std::span<const std::uint8_t>(work.flags).subspan(i),
+              exact_width_);
+      }
+    }
+    work.numbers.clear();
   }
 
   // Calls visit(i, row, stride) with the exact V along the masks of each of the first samples, less
@@ -77,7 +103,7 @@ class RowDecider {
     forest_.test(work.slices);
     for (std::size_t begin = 0; begin < count; begin += exact_width_) {
       const std::size_t n = std::min(exact_width_, count - begin);
-      sum_exactly({begin, n, exact_width_}, true, work);
+      sum_exactly({begin, n, exact_width_}, true, work.slices, work);
       for (std::size_t i = 0; i < n; ++i) visit(begin + i, work.exact.data() + i, exact_width_);
     }
   }
@@ -105,10 +131,13 @@ class RowDecider {
     return kind_ == Kind::kAnyPair || kind_ == Kind::kAllPairs ? 1 : n_masks();
   }
   [[nodiscard]] std::size_t n_extremes() const { return kind_ == Kind::kWindow ? n_ordered_ : 1; }
-  // Sets the flags of a range; returns the distance of two flags of a sample, 0 if none is set.
-  std::size_t decide_range(const BlockRange& range, Workspace& work) const;
-  std::size_t decide_exactly(const BlockRange& range, Workspace& work) const;
-  void sum_exactly(const BlockRange& range, bool as_values, Workspace& work) const;
+  // Sets the flags and doubts of a range; returns whether there are any.
+  bool decide_range(const BlockRange& range, Workspace& work) const;
+  void put_aside(std::size_t sample, std::uint64_t number, Workspace& work) const;
+  void decide_exactly(const BlockRange& range, typename SlicedForest<Value>::Workspace& slices,
+                      Workspace& work) const;
+  void sum_exactly(const BlockRange& range, bool as_values,
+                   typename SlicedForest<Value>::Workspace& slices, Workspace& work) const;
 
   MaskScope scope_;
   SlicedForest<Value> forest_;

@@ -53,8 +53,13 @@ class Sampler {
 
  private:
   using Workspace = typename RowDecider<Value>::Workspace;
-  void draw_batch(Random& random, Workspace& work, std::span<std::uint64_t> histogram,
-                  std::span<std::uint8_t> hits) const;
+  // How many of the unresolved masks are sensitive, of samples numbered from 0 on.
+  using Found = std::vector<std::uint32_t>;
+  void draw_cells(Random& random, Workspace& work) const;
+  void add_up(std::uint64_t first, std::size_t n, std::span<const std::uint8_t> flags,
+              std::size_t stride, Found& found) const;
+  void record(Random& random, std::span<const std::uint32_t> found,
+              std::span<std::uint64_t> histogram, std::span<std::uint8_t> hits) const;
   // Reads the cells of up to a block of regions; returns how many.
   std::size_t set_cells(std::span<const Cell> regions, std::size_t first, Workspace& work) const;
   [[nodiscard]] std::size_t n_regions(std::span<const Cell> regions) const;

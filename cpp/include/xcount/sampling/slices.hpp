@@ -80,9 +80,6 @@ struct Limits {
   bool up, down;  // whether a rise counts, and a fall
 };
 
-// What is decided of the masks of a block.
-enum class BlockAnswer : std::uint8_t { kNone, kSome, kDoubtful };
-
 // Which pairs of masks are compared; the masks are those of a row.
 struct MaskComparison {
   std::size_t n_masks = 1;
@@ -96,13 +93,15 @@ template <class Sum>
 struct MaskRows {
   const Sum* rows;
   std::size_t width;
-  Sum* low;             // room for n_ordered (at least 1) x width
-  Sum* high;            // the same
-  std::uint8_t* flags;  // n_masks x width: to be set to whether the mask is sensitive
+  Sum* low;              // room for n_ordered (at least 1) x width
+  Sum* high;             // the same
+  std::uint8_t* flags;   // n_masks x width: to be set to whether the mask is sensitive
+  std::uint8_t* doubts;  // width: to be set to whether rounding decides
 };
 
+// Returns whether any flag or doubt is set.
 template <class Sum>
-using DecideRows = BlockAnswer (*)(const MaskComparison&, const Limits<Sum>&, const MaskRows<Sum>&);
+using DecideRows = bool (*)(const MaskComparison&, const Limits<Sum>&, const MaskRows<Sum>&);
 
 // Loops over the samples of a block, compiled for one vector unit.
 struct SliceKernels {
