@@ -109,11 +109,14 @@ def test_every_header_has_a_test() -> None:
         "add": "diagram_test",
         "bdd": "diagram_test",
         "bdd_count": "diagram_test",
-        "mask_decider": "sampler_test",
-        "profile_forest": "sampler_test",
+        "begin_vector_unit": "slices_test",
+        "end_vector_unit": "slices_test",
+        "vector_unit": "slices_test",
+        "slice_indices": "slices_test",
+        "mask_scope": "row_decider_test",
+        "sliced_forest": "row_decider_test",
         "region_search": "region_sampler_test",
         "region_trees": "region_sampler_test",
-        "cover_decider": "cover_test",
         "task_cover": "cover_test",
     }
     tests = {path.stem.removesuffix("_test") for path in (CPP / "tests").rglob("*_test.cpp")}

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "change_binding.hpp"
 #include "forest_binding.hpp"
@@ -71,11 +72,12 @@ std::pair<NumpyArray<double>, NumpyArray<std::uint64_t>> differences(
   std::vector<std::uint64_t> limbs;
   std::visit(
       [&]<class Value>(const Sampler<Value>& sampler) {
-        for (const Value& value : sampler.differences(span_of(regions))) {
-          numbers.push_back(rounded(value, exponent));
-          const auto* words = reinterpret_cast<const std::uint64_t*>(&value);
-          limbs.insert(limbs.end(), words, words + ValueTraits<Value>::kLimbs);
-        }
+        constexpr std::size_t kLimbs = ValueTraits<Value>::kLimbs;
+        const std::vector<Value> found = sampler.differences(span_of(regions));
+        numbers.resize(found.size());
+        limbs.resize(found.size() * kLimbs);
+        std::memcpy(limbs.data(), found.data(), limbs.size() * sizeof(limbs[0]));
+        for (std::size_t i = 0; i < found.size(); ++i) numbers[i] = rounded(found[i], exponent);
       },
       self);
   return {to_numpy(std::move(numbers)), to_numpy(std::move(limbs))};

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxPairs = 100'000'000;
 constexpr std::size_t kRoundedBytes = 256 * 1024;  // of rows: they should stay in cache
-constexpr std::size_t kExactBytes = 64 * 1024;
+constexpr std::size_t kExactBytes = 512 * 1024;
 constexpr std::size_t kMaxRoundedMasks = std::size_t{1} << 18;
 
 }  // namespace

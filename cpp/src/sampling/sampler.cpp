@@ -155,15 +155,14 @@ std::vector<std::uint8_t> Sampler<Value>::decide(std::span<const Cell> regions) 
 template <class Value>
 std::vector<Value> Sampler<Value>::differences(std::span<const Cell> regions) const {
   const std::size_t n = n_regions(regions);
-  std::vector<Value> found;
-  found.reserve(n * decider_.pairs().size());
+  const auto pairs = decider_.pairs();
+  std::vector<Value> found(n * pairs.size());
   Workspace work = decider_.workspace();
   for (std::size_t done = 0; done < n; done += kBlock) {
     const std::size_t count = set_cells(regions, done, work);
-    decider_.evaluate(count, work, [&](std::size_t, const Value* row, std::size_t stride) {
-      for (const auto& [a, b] : decider_.pairs()) {
-        found.push_back(row[b * stride] - row[a * stride]);
-      }
+    decider_.evaluate(count, work, [&](std::size_t i, const Value* row, std::size_t stride) {
+      Value* to = found.data() + (done + i) * pairs.size();
+      for (const auto& [a, b] : pairs) *to++ = row[b * stride] - row[a * stride];
     });
   }
   return found;

@@ -21,20 +21,24 @@ namespace xcount {
 
 namespace {
 
-void cut_codes(std::span<const Code> codes, bool is_narrow, std::span<const CutSlot> cuts,
-               Slice* slots);
 void look_up(const SliceProgram& program, const Lookup& lookup, const BlockRange& range,
              const Slice* slots, std::int32_t* rows);
 
-inline void run_muxes(std::span<const Mux> muxes, Slice* slots) {
+void run_muxes(std::span<const Mux> muxes, Slice* slots) {
   for (const Mux& mux : muxes) {
-    const Slice test = slots[mux.test];
-    const Slice low = slots[mux.low];
-    const Slice high = slots[mux.high];
-    Slice& to = slots[mux.to];
-    for (std::size_t i = 0; i < test.words.size(); ++i) {
-      to.words[i] = (test.words[i] & high.words[i]) | (~test.words[i] & low.words[i]);
+#if XCOUNT_VECTOR_BYTES > 16
+    const auto slot = [&](std::uint32_t i) { return reinterpret_cast<__m256i*>(slots + i); };
+    const __m256i test = _mm256_load_si256(slot(mux.test));
+    const __m256i high = _mm256_and_si256(test, _mm256_load_si256(slot(mux.high)));
+    const __m256i low = _mm256_andnot_si256(test, _mm256_load_si256(slot(mux.low)));
+    _mm256_store_si256(slot(mux.to), _mm256_or_si256(high, low));
+#else
+    for (std::size_t w = 0; w < kBlock / 64; ++w) {
+      const std::uint64_t test = slots[mux.test].words[w];
+      slots[mux.to].words[w] =
+          (test & slots[mux.high].words[w]) | (~test & slots[mux.low].words[w]);
     }
+#endif
   }
 }
 

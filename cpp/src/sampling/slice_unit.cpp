@@ -25,6 +25,7 @@ template <std::size_t kVectorBytes>
 SliceKernels unit_slice_kernels() {
   using Sum = std::int32_t;
   return {cut_codes,
+          run_muxes,
           sum_program,
           integrate_rows<Sum>,
           decide_everyone<Sum>,

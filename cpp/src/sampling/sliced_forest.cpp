@@ -528,24 +528,19 @@ template <class Value>
 void SlicedForest<Value>::sum(const BlockRange& range, Workspace& work,
                               std::span<Value> rows) const {
   std::fill(rows.begin(), rows.end(), Value{});
+  std::vector<Value> values(range.n);
   for (const Lookup& lookup : program_.lookups) {
-    for (std::uint32_t m = lookup.first_mux; m < lookup.last_mux; ++m) {
-      const Mux& mux = program_.muxes[m];
-      for (std::size_t w = 0; w < kBlock / 64; ++w) {
-        const std::uint64_t test = work.slots[mux.test].words[w];
-        work.slots[mux.to].words[w] =
-            (test & work.slots[mux.high].words[w]) | (~test & work.slots[mux.low].words[w]);
-      }
-    }
+    slice_kernels().run(program_.muxes_of(lookup), work.slots.data());
     const LeafNumbers leaves(lookup, work.slots.data(), range);
     const Value* table = entries_.data() + lookup.table;
+    for (std::size_t i = 0; i < range.n; ++i) {
+      values[i] = leaves.is_out(i) ? Value{} : table[leaves[i]];
+    }
     for (std::uint32_t t = lookup.first_target; t < lookup.last_target; ++t) {
       const Target& target = program_.targets[t];
       Value* row = rows.data() + target.mask * range.width;
       for (std::size_t i = 0; i < range.n; ++i) {
-        if (leaves.is_out(i)) continue;
-        const Value& entry = table[leaves[i]];
-        wrapping_add(row[i], target.negative ? Value(-entry) : entry);
+        wrapping_add(row[i], target.negative ? Value(-values[i]) : values[i]);
       }
     }
   }

@@ -39,11 +39,11 @@ BYTES_PER_DIFFERENCE = 16
 
 # ---- prices of samples ----
 
-SECONDS_PER_SAMPLE = 5e-7
+SECONDS_PER_SAMPLE = 6e-8
 """One sample, whatever it decides [experiments/sampling.py]."""
-SECONDS_PER_TREE = 13e-9
+SECONDS_PER_TREE = 1.5e-9
 """One tree of a sample that decides a row of all masks [experiments/sampling.py]."""
-SECONDS_PER_MASK = 3e-9
+SECONDS_PER_MASK = 5e-9
 """One mask of a row that is decided natively [experiments/sampling.py]."""
 SECONDS_PER_FLAG = 3e-8
 """One mask of a row that is decided by numpy."""
@@ -52,11 +52,11 @@ SECONDS_PER_REGION_TREE = 100e-9
 SECONDS_PER_NODE = 10e-9
 """One node that the search from a single region looks at [experiments/sampling.py]."""
 
-BYTES_PER_MASK = 28
+BYTES_PER_MASK = 200
 """The memory of one mask of the native sampler of rows."""
 BYTES_PER_PAIR = 16
 """The memory of one pair of masks there."""
-BYTES_PER_TREE_NODE = 40
+BYTES_PER_TREE_NODE = 100
 """The memory of one tree node of any native sampler."""
 
 # ---- prices of a visit of all regions (python -m benchmarks.corner_sums --estimates) ----

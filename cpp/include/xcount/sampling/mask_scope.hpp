@@ -1,4 +1,4 @@
-// Which masks matter to a sample.
+// Which masks matter to a sample, and which of their pairs can make them sensitive.
 #pragma once
 
 #include <cstdint>

@@ -65,6 +65,10 @@ struct SliceProgram {
   std::vector<Target> targets;
   std::vector<std::int32_t> entries;  // of all tables, rounded to a common unit
   std::vector<std::uint8_t> planes;   // the same, table by table: all lowest bytes first, and so on
+
+  [[nodiscard]] std::span<const Mux> muxes_of(const Lookup& lookup) const {
+    return std::span(muxes).subspan(lookup.first_mux, lookup.last_mux - lookup.first_mux);
+  }
 };
 
 // The samples [begin, begin + n) of a block, whose sums are kept as rows[mask * width + sample].
@@ -107,6 +111,7 @@ using DecideRows = bool (*)(const MaskComparison&, const Limits<Sum>&, const Mas
 struct SliceKernels {
   void (*cut)(std::span<const Code> codes, bool is_narrow, std::span<const CutSlot> cuts,
               Slice* slots);
+  void (*run)(std::span<const Mux> muxes, Slice* slots);
   void (*sum)(const SliceProgram& program, const BlockRange& range, Slice* slots,
               std::int32_t* rows);
   void (*integrate)(std::span<const std::uint32_t> extents, std::size_t width, std::int32_t* rows);
