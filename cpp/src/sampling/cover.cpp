@@ -17,7 +17,7 @@ constexpr std::size_t kMaxDeciders = 16;  // beyond, they take too much memory
 constexpr std::size_t kMaxCaches = 16;    // beyond, what only makes refining quicker is given back
 constexpr double kSecondsPerTree = 2e-9;  // of a decider, of which a sample meets all trees
 constexpr double kSecondsPerResidual = 300e-9;
-constexpr double kSecondsPerDraw = 7e-7;
+constexpr double kSecondsPerDraw = 2e-7;
 
 }  // namespace
 

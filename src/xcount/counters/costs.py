@@ -147,7 +147,7 @@ PILOT_WORK_PART = 20
 
 # ---- sizes of pilots ----
 
-MAX_PILOT_BATCHES = 64
+MAX_PILOT_BATCHES = 512
 """Batches of a pilot that plans an estimate."""
 COVER_PILOT_BATCHES = 40
 """Batches of a pilot that prices an estimate from a cover."""
