@@ -14,7 +14,9 @@ import pytest
 import question_oracle
 
 import xcount
+from xcount.errors import VerificationError
 from xcount.verified import check_question
+from xcount.verified.model_check import check_model
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "src" / "xcount" / "verified" / "check_question.py"
@@ -203,3 +205,32 @@ def test_the_program_stands_alone(tmp_path: Path, figure_1_file: str) -> None:
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (2, "")
     assert run.stdout.startswith("cannot be read")
+
+
+SEEDS = ROOT / "tests" / "corpus" / "seeds"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["catboost-symmetrictree.json", "sklearn-forest.skops", "xgboost.ubj"]
+)
+def test_other_formats_are_checked_by_predictions(name: str, tmp_path: Path) -> None:
+    """By the library's own margins at random points; the contents are not compared, and said so."""
+    pytest.importorskip(name.partition("-")[0].partition(".")[0])
+    path, model = tmp_path / "asked.question", SEEDS / name
+    first = xcount.load(model).feature_names[0]
+    for asked in ({"gap": "0.05"}, {"gap": "0.05", "precision": 3}):
+        xcount.count(model, sensitive=first, question=path, timeout=2, **asked)  # type: ignore[arg-type]
+        (found,) = check_model(path, model)
+        assert found.startswith("same predictions at 500 random points, up to rounding")
+        assert found.endswith("files are not compared")
+    lines = path.read_text().splitlines(keepends=True)
+    trees = [number for number, line in enumerate(lines) if line.startswith("n ")]
+    words = lines[trees[0]].split(" ")
+    leaves = [i + 1 for i, word in enumerate(words) if word == "l"]
+    for leaf in leaves:
+        words[leaf] = str(int(words[leaf]) + 10**6) + "\n" * words[leaf].endswith("\n")
+    lines[trees[0]] = " ".join(words)
+    path.write_text("".join(lines))
+    with pytest.raises(VerificationError, match="the library predicts"):
+        check_model(path, model)
