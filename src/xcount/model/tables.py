@@ -125,7 +125,7 @@ def read_table(
     ensemble: Ensemble,
     *,
     leave_out: bool = False,
-    is_over: Callable[[], bool] = lambda: False,
+    is_over: Callable[[], bool] | None = None,
     n_threads: int = 0,
 ) -> Table:
     """Return the rows of a table as the model takes them.
@@ -135,7 +135,7 @@ def read_table(
         ensemble: the model.
         leave_out: whether to leave out rows with values that their features cannot hold, unless a
             column has no others.
-        is_over: whether to stop; rows of a CSV file that are not read by then are left out.
+        is_over: tells whether to stop; rows of a CSV file that are not read by then are left out.
         n_threads: to read a CSV file with; 0 for all cores.
 
     Raises:
@@ -156,7 +156,7 @@ def read_table(
         )
         return replace(table, inputs=inputs)
     with ended_by_signals():
-        reading = _Reading(ensemble, is_over, n_threads or os.cpu_count() or 1)
+        reading = _Reading(ensemble, is_over or (lambda: False), n_threads or os.cpu_count() or 1)
         columns = _columns_of(data, reading)
         positions, others = _matched(columns, ensemble)
         n_rows, strange = columns.n_rows, _Strange(columns, leave_out)
