@@ -220,7 +220,7 @@ def test_other_formats_are_checked_by_predictions(name: str, tmp_path: Path) -> 
     path, model = tmp_path / "asked.question", SEEDS / name
     first = xcount.load(model).feature_names[0]
     for asked in ({"gap": "0.05"}, {"gap": "0.05", "precision": 3}):
-        xcount.count(model, sensitive=first, question=path, timeout=2, **asked)  # type: ignore[arg-type]
+        xcount.count(model, sensitive=first, question=path, timeout=2, **asked)
         (found,) = check_model(path, model)
         assert found.startswith("same predictions at 500 random points, up to rounding")
         assert found.endswith("files are not compared")
