@@ -39,8 +39,11 @@ from xcount.support.process import peak_memory_bytes
 if TYPE_CHECKING:
     from xcount.measures.weighting import Weighing
 
-COUNTING_PART = 0.9
-"""Part of a time limit for the count; the rest is for the explanation, if one is wanted."""
+COUNTING_PART, LEAST_COUNTING_PART = 0.9, 0.5
+"""Part of a time limit for the count; the rest is for the explanation, if one is wanted. If laying
+out its trees takes longer, the explanation gets more."""
+EXPLAINING_STAGES = 3
+"""Stages of an explanation: sizes of changes, rates by group, places."""
 READING_PART = 0.5
 """Part of the time left that reading a table may take; rows that are not read are left out."""
 JUDGED_PART = 0.75
@@ -212,11 +215,21 @@ def solve(
     started = time.perf_counter()
     if explain is None:
         return _solved(problem, settings, method, weighing)
-    limit = settings.timeout_seconds
-    most = None if limit is None else limit * COUNTING_PART
+    most = _counting_seconds(problem, settings)
     result = _solved(problem, replace(settings, timeout_seconds=most), method, weighing)
     result = explained(result, problem, settings, weighing, explain)
     return replace(result, seconds=time.perf_counter() - started)
+
+
+def _counting_seconds(problem: Problem, settings: Settings) -> float | None:
+    """Return the time limit of a count that is to be explained."""
+    from xcount.measures.products import stage_seconds
+
+    limit = settings.timeout_seconds
+    if limit is None:
+        return None
+    rest = limit - EXPLAINING_STAGES * stage_seconds(problem)
+    return max(LEAST_COUNTING_PART * limit, min(COUNTING_PART * limit, rest))
 
 
 def explained(

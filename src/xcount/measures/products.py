@@ -15,6 +15,8 @@ from xcount.errors import BudgetError, OutOfLimitsError
 from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
 
+LAYOUTS_PER_STAGE = 8
+"""How often a stage of an explanation lays trees out: on other cells, with and without a switch."""
 _LEAST_SECONDS = 0.1
 """Time that laying trees out may take even if no time is left."""
 
@@ -114,6 +116,17 @@ def laid_bytes(problem: Problem) -> int:
 def laying_seconds(problem: Problem) -> float:
     """Estimate how long it takes to lay the trees of a question out on other cells."""
     return SECONDS_PER_LAID_NODE * _n_nodes(problem)
+
+
+def stage_seconds(problem: Problem) -> float:
+    """Estimate the least time of a stage of an explanation: it lays the trees out several times."""
+    return LAYOUTS_PER_STAGE * laying_seconds(problem)
+
+
+def refuse_without_time(problem: Problem, settings: Settings) -> None:
+    """Raise if a stage of an explanation would not be over in time."""
+    if stage_seconds(problem) > settings.search_seconds():
+        raise OutOfLimitsError("no time was left; raise --timeout")
 
 
 def _n_nodes(problem: Problem) -> int:

@@ -70,7 +70,7 @@ class Rows(Measure):
             details={"source": weighing.source},
             regions=regions if len(placed) == len(regions) else regions[placed],
             numbers=placed,
-            inputs=inputs.at(placed),
+            inputs=inputs if len(placed) == len(regions) else inputs.at(placed),
             n_outside=int(is_outside.sum()),
             left_out=left_out,
         )
@@ -141,7 +141,7 @@ def _without_place(
 ) -> dict[str, tuple[int, ...]]:
     """Return the readable rows inside the domain that have a value in no cell, by the reason."""
     assert weighing.inputs is not None
-    is_unplaced = (regions < 0).any(axis=1) & ~is_outside
+    is_unplaced = (regions.min(axis=1, initial=0) < 0) & ~is_outside
     is_unplaced[weighing.unreadable_rows] = False
     unplaced = np.flatnonzero(is_unplaced)
     first_without = regions[unplaced].argmin(axis=1)

@@ -546,14 +546,14 @@ class Grid:
             rows: the rows.
             regions: their regions, as :meth:`cells_of` returns them.
         """
-        inputs, is_unheld = Inputs.of(rows), regions < 0
+        inputs = Inputs.of(rows)
         found: NDArray[np.bool_] = np.zeros(len(inputs), dtype=np.bool_)
-        for feature in np.flatnonzero(is_unheld.any(axis=0)).tolist():
-            own = np.flatnonzero(is_unheld[:, feature])
+        for feature in np.flatnonzero(regions.min(axis=0, initial=0) < 0).tolist():
+            own = np.flatnonzero(regions[:, feature] < 0)
             numbers = self._rounded(inputs.columns[feature].at(own).numbers())
             found[own] |= self.axes[feature].leaves_out(numbers)
         if self.rules:
-            whole = np.flatnonzero(~is_unheld.any(axis=1))
+            whole = np.flatnonzero(regions.min(axis=1, initial=0) >= 0)
             found[whole] = ~self.exists(regions[whole])
         return found
 

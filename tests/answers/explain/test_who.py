@@ -191,6 +191,22 @@ def test_rows_that_take_too_long_are_noted(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("xcount.answers.explain.evaluate.BLOCK", 16)
     late = Settings(timeout_seconds=0.0)
     monkeypatch.setattr("xcount.answers.explain.who.LEAST_SECONDS", 0.0)
+    monkeypatch.setattr("xcount.measures.products.LAYOUTS_PER_STAGE", 0)
     weighing = Weighing(("rows",), Inputs.of(rows), "rows")
     found = with_people(Explanation(), problem, late, weighing, {})
     assert any(note.startswith("places of rows are not known: the time") for note in found.notes)
+
+
+def test_an_explanation_that_would_be_late_does_not_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A count that uses up its time is shown without it, and says so."""
+    model = ensemble_of((0, 0.5, (1, 2.0, -1.0, 1.0), (1, 4.0, 2.0, -2.0)))
+    monkeypatch.setattr("xcount.measures.products.SECONDS_PER_LAID_NODE", 1.0)
+    result = xcount.count(model, sensitive="f0", gap=1, explain=True, timeout=10)
+    assert result.exact
+    explanation = result.explanation
+    assert explanation is not None
+    assert [*explanation.effects, *explanation.places, *explanation.rates] == []
+    for what in ("direction and size", "group rates", "places"):
+        assert f"{what} are not known: no time was left; raise --timeout" in explanation.notes

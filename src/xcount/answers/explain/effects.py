@@ -14,6 +14,7 @@ from xcount.answers.explanation import Curve, CurvePoint, Effect, Explanation
 from xcount.counters import swings
 from xcount.counters.settings import Settings
 from xcount.errors import BudgetError, QueryError
+from xcount.measures.products import refuse_without_time
 from xcount.measures.weighting import Weighing
 from xcount.problem.problem import Problem
 from xcount.question.change import Change, decimal_text
@@ -95,6 +96,7 @@ def _spectra(
     names = ("regions", *(weighing.names if weighing is not None else ()))
     limited = settings.within(TIME_PART, LEAST_SECONDS)
     try:
+        refuse_without_time(problem, settings)
         if problem.n_masks > swings.MAX_MASKS and Evaluator(problem).can_search:
             return searched_spectra(problem, limited, weighing, names, asked)
         explorer = Explorer(problem, limited, weighing, names)

@@ -158,7 +158,8 @@ class PlaceFinder:
 
     def _counted(self, boxes: Sequence[Box], n_draws: int) -> list[Place]:
         """Count the boxes exactly, or in fresh draws if that would take too long."""
-        budget = Budget(VISIT_SECONDS / len(boxes), MAX_STEPS // len(boxes))
+        seconds = min(VISIT_SECONDS, self.settings.search_seconds())
+        budget = Budget(seconds / len(boxes), MAX_STEPS // len(boxes))
         assert isinstance(self.measure, Mixture)
         shares = [
             self.measure.exact_share(self.problem, box, self.settings, budget) for box in boxes

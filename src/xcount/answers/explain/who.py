@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from xcount.answers.explain.decided import Decision
@@ -14,6 +15,7 @@ from xcount.answers.explanation import Explanation, GroupRates, Place
 from xcount.counters.settings import Settings
 from xcount.errors import BudgetError, QueryError
 from xcount.measures.measure import Measure
+from xcount.measures.products import refuse_without_time
 from xcount.measures.rows import Rows
 from xcount.measures.shares import measure_of
 from xcount.measures.weighting import Weighing
@@ -62,7 +64,10 @@ def with_people(
         lambda: tuple(measure_of(name, problem.grid, weighing) for name in names), "places"
     )
     limited = settings.within(TIME_PART, LEAST_SECONDS)
-    rates = attempt(lambda: _rates(problem, limited, measures, favourable, notes), "group rates")
+    may_start = partial(refuse_without_time, problem, settings)
+    rates = attempt(
+        lambda: _rates(problem, limited, measures, favourable, notes, may_start), "group rates"
+    )
     if measures and not notes and len(rates) < len(measures):
         axes = (problem.grid.axes[feature] for feature in problem.query.sensitive)
         notes.append(
@@ -70,7 +75,7 @@ def with_people(
             f"{' and '.join(axis.feature.name for axis in axes)} apart: only rows make groups"
         )
     limited = settings.within(TIME_PART, LEAST_SECONDS)
-    places = attempt(lambda: _places(problem, limited, measures, known, notes), "places")
+    places = attempt(lambda: _places(problem, limited, measures, known, notes, may_start), "places")
     return replace(explanation, places=places, rates=rates, notes=tuple(notes))
 
 
@@ -80,7 +85,11 @@ def _places(
     measures: Sequence[Measure],
     known: Mapping[str, tuple[float, float]],
     notes: list[str],
+    may_start: Callable[[], None],
 ) -> tuple[Place, ...]:
+    if measures:
+        may_start()
+
     def find(own: Measure, limited: Settings) -> Sequence[Place]:
         low, high = known.get(own.name, (0.0, 1.0))
         share = (low + high) / 2 if Interval(None, low, high).is_settled else None
@@ -113,6 +122,7 @@ def _rates(
     measures: Sequence[Measure],
     favourable: object,
     notes: list[str],
+    may_start: Callable[[], None],
 ) -> tuple[GroupRates, ...]:
     """Return the rates, shared by all questions about the same features."""
     if not measures:
@@ -122,6 +132,7 @@ def _rates(
     kept = problem.grid.workspace.known(_RATES, key)
     if kept is not None:
         return kept
+    may_start()
     real = min(measures, key=lambda own: _MOST_REAL.index(own.name))
     groups = groups_of(problem, real, by_value=False)
 
