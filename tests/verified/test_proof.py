@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,3 +80,26 @@ def test_nothing_is_assumed(file: Path) -> None:
     """No proof is left out, and nothing is declared without a definition."""
     text = re.sub(r"\(\*.*?\*\)", "", file.read_text(), flags=re.DOTALL)
     assert not re.search(r"\b(Admitted|admit|Axiom|Parameter|Conjecture|Unset)\b", text)
+
+
+def test_the_page_shows_the_specification_and_the_mutations() -> None:
+    """docs/verified.md has all of Spec.v, and a row for every error that was tried."""
+    page = (ROOT / "docs" / "verified.md").read_text()
+    assert f"```coq\n{(FOLDER / 'Spec.v').read_text()}```" in page
+    program = (FOLDER / "mutations.py").read_text()
+    tried = re.findall(r"Mutation\(\s*\"([^\"]+)\"", program)
+    assert len(tried) >= 20
+    rows = re.findall(r"^\| ([^|]+) \| `\w+\.v`, `\w+` \|$", page, re.MULTILINE)
+    assert rows == tried
+
+
+@pytest.mark.scheduled
+@pytest.mark.timeout(3600)
+def test_every_mutation_breaks_the_proof() -> None:
+    """Errors put into the algorithm do not go unnoticed; the page shows where they are found."""
+    if MISSING:
+        pytest.skip(f"not installed: {', '.join(MISSING)}")
+    command = [sys.executable, str(FOLDER / "mutations.py")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout in (ROOT / "docs" / "verified.md").read_text()

@@ -17,6 +17,6 @@ let read_file name =
 
 let seconds () = Sys.time ()
 let megabytes () = (Gc.quick_stat ()).Gc.heap_words / (1024 * 1024 / (Sys.word_size / 8))
-let prepare () = Gc.set { (Gc.get ()) with Gc.minor_heap_size = 1 lsl 20; space_overhead = 200 }
+let prepare () = Gc.set { (Gc.get ()) with Gc.minor_heap_size = 1 lsl 21; space_overhead = 600 }
 let is_command () = true
 let export (_ : string -> int -> float -> int -> (int -> int -> int -> unit) -> string * string) = ()
