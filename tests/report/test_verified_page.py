@@ -138,6 +138,18 @@ def test_large_questions_are_left_out_by_name(monkeypatch: pytest.MonkeyPatch) -
     assert "xcount verify FILE counts it again" in html
 
 
+def test_counts_of_any_size_and_number_are_listed() -> None:
+    """A count beyond every float, and more counts than rows."""
+    found = audit()
+    first, n = found.results[0], 10**400
+    huge = replace(first, count=n, low=n, high=n, n_regions=10 * n)
+    many = (huge, *(replace(first, sensitive=(f"f{i}",)) for i in range(500)))
+    html = replace(found, results=many, n_planned=len(many)).to_html()
+    assert f'data-count="{n}"' in html
+    assert "101 more: see --json or --csv." in html
+    assert len(html.encode()) < verified.MOST_BYTES
+
+
 def test_a_page_without_verified_counts_carries_no_counter() -> None:
     """Nor may it start workers."""
     html = xcount.audit(figure_1(), gaps=80, explain=False).to_html()

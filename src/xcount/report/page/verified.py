@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from xcount.answers.result import CountResult
 from xcount.report.markup import Child, Markup, element, trusted
@@ -24,7 +25,11 @@ MEANING = (
     "Verified means: a second counter, whose correctness is proved and which shares no code with "
     "the first one, found the same number for the same question."
 )
+MAX_ROWS = 400
+"""More verified counts are not listed."""
 _COUNTER = "verified-counter"
+_ROW_BYTES = 800
+"""About the size of a row of the table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,25 +39,28 @@ class Carried:
     Attributes:
         counter: the verified counter, packed.
         questions: the verified counts with their questions, packed; None if one does not fit.
+        n_more: how many verified counts are not listed.
     """
 
     counter: str
     questions: tuple[tuple[CountResult, str | None], ...]
+    n_more: int = 0
 
     @classmethod
     def of(cls, results: Sequence[CountResult], n_bytes: int) -> Carried | None:
         """Return what fits into so many bytes; None if nothing was verified."""
-        found = [(r, packed(r.question)) for r in results if r.verified and r.question is not None]
-        if not found:
+        verified = [(r, r.question) for r in results if r.verified and r.question is not None]
+        if not verified:
             return None
+        found = [(result, packed(text)) for result, text in verified[:MAX_ROWS]]
         counter = packed(JAVASCRIPT.read_text("utf-8"))
-        left, kept = n_bytes - len(counter), set[int]()
+        left, kept = n_bytes - len(counter) - _ROW_BYTES * len(found), set[int]()
         for number in sorted(range(len(found)), key=lambda i: len(found[i][1])):
             left -= len(found[number][1])
             if left > 0:
                 kept.add(number)
         questions = ((r, text if i in kept else None) for i, (r, text) in enumerate(found))
-        return cls(counter, tuple(questions))
+        return cls(counter, tuple(questions), len(verified) - len(found))
 
     def data(self) -> list[Markup]:
         """Return the counter and the questions as texts of the page."""
@@ -81,6 +89,9 @@ def verified_section(view: View, carried: Carried) -> Markup:
         element("p", MEANING),
         table(["Features", "Question", "Sensitive regions", "Verified"], rows, "Verified counts"),
         _left_out(carried),
+        element("p", f"{carried.n_more} more: see --json or --csv.", class_="note")
+        if carried.n_more
+        else None,
         id="verified",
     )
 
@@ -101,7 +112,7 @@ def _row(view: View, number: int, result: CountResult, is_carried: bool) -> Row:
     return row(
         text_cell(view.link(result.sensitive)),
         text_cell(panel_label(result.distance, result.change)),
-        number_cell(f"{result.count:,}", result.count),
+        number_cell(f"{result.count:,}", Fraction(result.count, result.n_regions)),
         text_cell(["verified", *again]),
         data_sensitive=label_of(result),
         data_verdict=None if result.verdict is None else str(result.verdict),
