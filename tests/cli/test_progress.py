@@ -40,7 +40,7 @@ def test_progress_waits_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> 
     now = 100.0
     monkeypatch.setattr("time.monotonic", lambda: now)
     stream = Terminal()
-    with ProgressLine(stream) as line:
+    with ProgressLine(stream=stream) as line:
         now += QUIET_SECONDS / 2
         line.show_count(Progress(0.1, 0, 9))
         assert stream.getvalue() == ""
@@ -53,6 +53,35 @@ def test_progress_waits_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> 
     assert "\x1b[?25h" in stream.getvalue()  # and the cursor is there again
 
 
+@pytest.mark.parametrize("kind", ["auto", "plain"])
+def test_without_a_terminal_a_line_comes_every_ten_seconds(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines of a log: how long, how far, what; ``plain`` writes them to a terminal, too."""
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    stream = io.StringIO() if kind == "auto" else Terminal()
+    with ProgressLine(kind, stream) as line:
+        for _ in range(50):
+            now += 0.5
+            line.show_count(Progress((now - 100) / 50, 0, 9, "masks counted"))
+    assert stream.getvalue().splitlines() == [
+        "    10 s   20%  0 .. 9  masks counted",
+        "    20 s   40%  0 .. 9  masks counted",
+    ]
+
+
+def test_no_progress_is_shown_if_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a bar nor a line."""
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    stream = Terminal()
+    with ProgressLine("none", stream) as line:
+        now += 60
+        line.show_count(Progress(0.5, 0, 9))
+    assert stream.getvalue() == ""
+
+
 def test_a_terminal_that_has_gone_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot be drawn is not; the run goes on, and ends."""
 
@@ -62,7 +91,7 @@ def test_a_terminal_that_has_gone_ends_no_run(monkeypatch: pytest.MonkeyPatch) -
 
     now = 100.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    with ProgressLine(Gone()) as line:
+    with ProgressLine(stream=Gone()) as line:
         for _ in range(2):
             now += 2 * QUIET_SECONDS
             line.show_count(Progress(0.5, 0, 9))
@@ -82,7 +111,7 @@ def test_an_interrupt_waits_for_the_drawing(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Bar, "start", be_interrupted)
     stream = Terminal()
-    with pytest.raises(KeyboardInterrupt), ProgressLine(stream) as line:  # noqa: PT012  # one drawing
+    with pytest.raises(KeyboardInterrupt), ProgressLine(stream=stream) as line:  # noqa: PT012  # one drawing
         now += 2 * QUIET_SECONDS
         line.show_count(Progress(0.5, 0, 9))
     assert "50%" in stream.getvalue()
@@ -95,7 +124,7 @@ def test_names_cannot_move_the_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr("time.monotonic", lambda: now)
     stream = Terminal()
-    with ProgressLine(stream) as line:
+    with ProgressLine(stream=stream) as line:
         now += 2 * QUIET_SECONDS
         line.show_batch(BatchProgress(0, 1, 0.0, ("a\x1b[2Jb\r", "[red]c[/]")))
     assert "\x1b[2J" not in stream.getvalue()
@@ -108,7 +137,7 @@ def test_a_search_has_no_false_fraction(monkeypatch: pytest.MonkeyPatch) -> None
     now = 100.0
     monkeypatch.setattr("time.monotonic", lambda: now)
     stream = Terminal()
-    with ProgressLine(stream) as line:
+    with ProgressLine(stream=stream) as line:
         now += 2 * QUIET_SECONDS
         line.show_search(Progress(1.0, 0, 9, "looking for witnesses"))
     assert "looking for witnesses" in stream.getvalue()

@@ -29,6 +29,7 @@ from xcount.runs.audit import AuditOptions, AuditResult, audit
 def command(
     model: str,
     as_json: bool,
+    progress: str,
     html: str | None,
     csv: str | None,
     plot: str | None,
@@ -45,7 +46,7 @@ def command(
 
     paths = {"html": html, "csv": csv, "markdown": markdown, "plot": plot}
     batch.check_outputs(paths, as_json, options["journal"])
-    with stoppable(), ProgressLine() as line:
+    with stoppable(), ProgressLine(progress) as line:
         result = audit(model, on_progress=line.show_batch, **parameters.given(options))
     batch.write_outputs(outputs_of(result), paths, as_json)
     return result.exit_status

@@ -27,6 +27,7 @@ from xcount.runs.compare import CompareOptions, CompareResult, compare
 def command(
     models: tuple[str, ...],
     as_json: bool,
+    progress: str,
     html: str | None,
     csv: str | None,
     plot: str | None,
@@ -41,7 +42,7 @@ def command(
 
     paths = {"html": html, "csv": csv, "plot": plot}
     batch.check_outputs(paths, as_json, options["journal"])
-    with stoppable(), ProgressLine() as line:
+    with stoppable(), ProgressLine(progress) as line:
         result = compare(models, on_progress=line.show_batch, **parameters.given(options))
     batch.write_outputs(outputs_of(result), paths, as_json)
     return result.exit_status

@@ -30,7 +30,8 @@ from xcount.cli import batch, parameters
 @click.argument("model", metavar="MODEL")
 @parameters.declared(CountOptions)
 @parameters.json_option
-def command(model: str, as_json: bool, **options: Any) -> int:
+@parameters.progress_option
+def command(model: str, as_json: bool, progress: str, **options: Any) -> int:
     """Count the regions of MODEL that are sensitive to chosen features.
 
     A region is sensitive if changing only those features, by at most the distance, changes the
@@ -45,7 +46,7 @@ def command(model: str, as_json: bool, **options: Any) -> int:
     if path == "-":
         raise click.UsageError("--question needs a file: standard output is for the answer")
     batch.check_outputs({"question": path}, as_json)
-    with stoppable(), ProgressLine() as line:
+    with stoppable(), ProgressLine(progress) as line:
         result = count(model, on_progress=line.show_count, **parameters.given(options))
     if as_json:
         print_json(result.to_dict())

@@ -52,11 +52,13 @@ aged 25 to 64. The people are rows of the data that the model was not trained on
 )
 @parameters.declared(BatchLimits, only=("timeout", "memory", "jobs"))
 @parameters.json_option
+@parameters.progress_option
 def command(
     html: str,
     save_model: str | None,
     save_one_hot: str | None,
     as_json: bool,
+    progress: str,
     **limits: Any,
 ) -> int:
     """Audit a model of the Adult census data for its dependence on sex, race and age.
@@ -82,7 +84,7 @@ def command(
     if names:
         model, domain, people = map(_copied, (model, domain, people), names)
         saved += [model, domain, people]
-    with stoppable(), ProgressLine() as line:
+    with stoppable(), ProgressLine(progress) as line:
         result = audit(
             model,
             sensitive=FEATURES,

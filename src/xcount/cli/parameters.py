@@ -129,3 +129,11 @@ def given(options: Mapping[str, Any]) -> dict[str, Any]:
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
 )
+progress_option = click.option(
+    "--progress",
+    type=click.Choice(["auto", "plain", "none"]),
+    default="auto",
+    show_default=True,
+    help="Show on standard error how far a long run is: as a bar on a terminal and as a line every "
+    "ten seconds elsewhere ('auto'), as lines everywhere ('plain'), or not at all ('none').",
+)

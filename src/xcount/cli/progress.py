@@ -1,6 +1,6 @@
 """A running command: its progress line on standard error, and how signals stop it.
 
-Progress goes only to a terminal, and only when the run takes a while.
+On a terminal it is a bar, once the run takes a while; elsewhere, a line every ten seconds.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 QUIET_SECONDS = 1.0
 """Runs shorter than this show nothing."""
+
+PLAIN_SECONDS = 10.0
+"""Without a bar, a line says this often how far the run is."""
 
 _REDRAW_SECONDS = 0.1
 
@@ -68,12 +71,20 @@ def _undisturbed() -> Iterator[None]:
 
 
 class ProgressLine:
-    """Shows the progress of a run; a context manager that leaves the terminal clean."""
+    """Shows the progress of a run; a context manager that leaves the terminal clean.
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    Args:
+        kind: ``plain`` for lines, ``none`` for nothing, ``auto`` for a bar on a terminal and lines
+            elsewhere.
+        stream: where to show it; standard error if None.
+    """
+
+    def __init__(self, kind: str = "auto", stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._next_draw = time.monotonic() + QUIET_SECONDS
-        self._is_shown = self._stream.isatty()
+        self._has_bar = kind == "auto" and self._stream.isatty()
+        self._is_shown = kind != "none"
+        self._started = time.monotonic()
+        self._next_draw = self._started + (QUIET_SECONDS if self._has_bar else PLAIN_SECONDS)
         self._bar: Bar | None = None
 
     def __enter__(self) -> Self:
@@ -111,9 +122,16 @@ class ProgressLine:
         self._show(progress.fraction, lambda: batch_progress_text(progress))
 
     def _show(self, fraction: float | None, text: Callable[[], str]) -> None:
-        """Redraw the line, unless it is too early; without a fraction, the bar pulses."""
+        """Draw the bar or write a line, unless it is too early; a bar without a fraction pulses."""
         now = time.monotonic()
         if not self._is_shown or now < self._next_draw:
+            return
+        if not self._has_bar:
+            self._next_draw = now + PLAIN_SECONDS
+            part = "" if fraction is None else f"{min(1.0, max(0.0, fraction)):4.0%}  "
+            with suppress(OSError):  # nobody reads it: that must not end the run
+                self._stream.write(f"{now - self._started:6.0f} s  {part}{text()}\n")
+                self._stream.flush()
             return
         self._next_draw = now + _REDRAW_SECONDS
         if self._bar is None:

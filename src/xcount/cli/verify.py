@@ -23,7 +23,8 @@ from xcount.cli import parameters
 @click.argument("question", metavar="QUESTION")
 @parameters.declared(VerifyOptions)
 @parameters.json_option
-def command(question: str, as_json: bool, **options: Any) -> int:
+@parameters.progress_option
+def command(question: str, as_json: bool, progress: str, **options: Any) -> int:
     """Count a QUESTION file, which `xcount count --question` writes, with the verified counter.
 
     Its correctness is proved in Coq; it shares no code with the other counters. Exit status: 0
@@ -32,7 +33,7 @@ def command(question: str, as_json: bool, **options: Any) -> int:
     from xcount.cli.output import print_json, print_tables
     from xcount.cli.progress import ProgressLine, stoppable
 
-    with stoppable(), ProgressLine() as line:
+    with stoppable(), ProgressLine(progress) as line:
         result = verify(question, on_progress=line.show_search, **parameters.given(options))
     if as_json:
         print_json(result.to_dict())

@@ -24,10 +24,12 @@ from xcount.cli import parameters
 @parameters.declared(WitnessOptions)
 @click.option("--csv", "as_csv", is_flag=True, help="Print the inputs as CSV, two lines per pair.")
 @parameters.json_option
+@parameters.progress_option
 def command(
     model: str,
     as_csv: bool,
     as_json: bool,
+    progress: str,
     **options: Any,
 ) -> int:
     """Show pairs of inputs that differ only in the sensitive features, yet get different outputs.
@@ -45,7 +47,7 @@ def command(
     if as_csv and as_json:
         raise click.UsageError("--json and --csv both print to standard output; choose one")
     try:
-        with stoppable(), ProgressLine() as line:
+        with stoppable(), ProgressLine(progress) as line:
             asked = parameters.given(options)
             found = witnesses(model, on_progress=line.show_search, **asked)
     except KeyboardInterrupt:

@@ -146,7 +146,7 @@ def _decided(regions: NDArray[np.int32], problem: Problem, settings: Settings) -
     for start in range(0, len(regions), step):
         if start and settings.expired():
             break
-        settings.report(Progress(1.0, 0, problem.n_regions, "rows decided"))
+        settings.report(Progress(start / len(regions), 0, problem.n_regions, "rows decided"))
         try:
             some = decider.decide_regions(regions[start : start + step], settings.search_seconds())
         except OutOfLimitsError:
