@@ -32,8 +32,10 @@ class Built:
 
     def make(self, target: str) -> str:
         command = ["make", "-C", str(FOLDER), f"BUILD={self.folder}", target]
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert run.returncode == 0, run.stdout + run.stderr
+        run = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        assert run.returncode == 0, run.stdout
         return run.stdout
 
 
