@@ -107,6 +107,12 @@ def test_a_text_that_is_no_question_is_refused(
         xcount.verify(path)
 
 
+def test_a_count_may_have_any_number_of_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than a pipe holds, and more than Python reads unasked."""
+    use(monkeypatch, Engine("large", (sys.executable, "-c", "print('9' * 100_000)")))
+    assert verified_count_of("") == 10**100_000 - 1
+
+
 @engines
 def test_a_limit_of_memory_or_time_leaves_no_answer(
     engine: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

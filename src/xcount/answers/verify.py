@@ -17,6 +17,7 @@ from xcount.counters.tally import Progress
 from xcount.errors import QueryError, QueryWarning, VerificationError
 from xcount.problem.problem import Problem
 from xcount.support.files import write_atomically
+from xcount.support.numerals import digits
 from xcount.support.options import option, python_option, takes
 from xcount.support.parse import n_bytes, seconds
 from xcount.verified.counter import VerifiedCount, verified_count, verified_count_of
@@ -68,9 +69,9 @@ def counted_again(
         return Attempt(result, NOT_IN_TIME)
     if found != result.count:
         raise VerificationError(
-            f"the counters differ: {result.method} found {result.count:,} sensitive regions for "
-            f"{' + '.join(result.sensitive)}, the verified counter {found:,}; please report this "
-            f"with the question in {_saved(text)}"
+            f"the counters differ: {result.method} found {digits(result.count or 0)} sensitive "
+            f"regions for {' + '.join(result.sensitive)}, the verified counter {digits(found)}; "
+            f"please report this with the question in {_saved(text)}"
         )
     return Attempt(replace(result, verified=True, question=text))
 

@@ -31,7 +31,7 @@ from xcount.report.words.shares import (
     share_of_changeable,
     why_rows_undecided,
 )
-from xcount.support.numerals import scientific_text
+from xcount.support.numerals import digits, scientific_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -48,6 +48,7 @@ MAX_COMPONENTS = 12
 """Of a population, those that are listed, the heaviest ones."""
 
 _GROUPED_BELOW = 10**15
+_LONG = 10**1000
 _STOPPED = {
     StopReason.COMPLETE: "complete",
     StopReason.DECIDED: "stopped as soon as the verdict was certain",
@@ -133,12 +134,17 @@ def count_tables(result: CountResult) -> list[RenderableType]:
     return tables
 
 
+def _all_digits(count: int) -> str:
+    """Return a number with all its digits, in groups unless there are thousands of them."""
+    return f"{count:,}" if count < _LONG else digits(count)
+
+
 def verified_tables(result: VerifiedCount) -> list[RenderableType]:
     """Return the count of a question file as a card."""
     card = Card(f"How many regions are sensitive in {result.question}?")
     found = "unknown: the counter did not finish within the limits"
     if result.count is not None:
-        found = f"{result.count:,} (verified)"
+        found = f"{_all_digits(result.count)} (verified)"
     card.add_row("Sensitive", (found, "bold"))
     if result.verified:
         card.add_row("Proved", result.theorem)

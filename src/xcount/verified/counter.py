@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -23,6 +23,7 @@ from typing import Annotated, Any
 from xcount.counters.settings import DEFAULT_MEMORY_BYTES
 from xcount.errors import MissingExtraError, QuestionFileError
 from xcount.support.display import DisplayMixin
+from xcount.support.numerals import from_json
 from xcount.support.records import Json, record, to_dict
 
 THEOREM = (
@@ -38,7 +39,6 @@ UNREADABLE, NO_ANSWER = 2, 3
 """The program's exit statuses, besides 0."""
 
 _WAIT_SECONDS = 0.05
-_STACK_KB = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def find_engine() -> Engine:
             "the verified counter runs in node, which is not installed; install it, or: "
             "pip install 'xcount[verify]'"
         )
-    return Engine("javascript", (node, f"--stack-size={_STACK_KB}", str(JAVASCRIPT)))
+    return Engine("javascript", (node, str(JAVASCRIPT)))
 
 
 def find_node() -> str | None:
@@ -170,20 +170,21 @@ def _run(
     """Return the number that the program prints; None if it found none in time."""
     started = time.monotonic()
     with _process(command) as process:
-        while process.poll() is None:
-            passed = time.monotonic() - started
+        while True:
+            try:
+                out, err = process.communicate(timeout=_WAIT_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                passed = time.monotonic() - started
             if seconds is not None and passed > seconds:
                 return None
             if on_wait is not None:
                 on_wait(passed)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_WAIT_SECONDS)
-        out, err = (stream.read() for stream in (process.stdout, process.stderr) if stream)
     if process.returncode == UNREADABLE:
         said = err.strip().removeprefix(f"{os.path.abspath(path)}: ") or "no question file"
         raise QuestionFileError(f"{os.fspath(path)}: {said}")
-    digits = out.strip()
-    return int(digits) if process.returncode == 0 and digits.isdigit() else None
+    is_counted = process.returncode == 0 and out.strip().isdigit()
+    return int(from_json(out)) if is_counted else None
 
 
 @contextmanager

@@ -135,7 +135,7 @@ def record(audit: AuditResult) -> Markup:
         ("Trees", f"{integer(model.n_trees)}, depth up to {model.max_depth}"),
         ("Features", integer(model.n_features)),
         ("Guards", integer(model.n_guards)),
-        ("Regions", _whole(results[0].n_regions)),
+        ("Regions", whole_number(results[0].n_regions)),
         *((_role(each), input_text(each)) for each in audit.inputs),
         ("Domain", audit.domain.text if audit.domain else "all inputs"),
         ("Measure", ", ".join(dict.fromkeys(r.judge for r in results))),
@@ -181,7 +181,7 @@ def input_text(given: Input) -> list[Child]:
     return [name(file_name(given.path)), f"{rows}, SHA-256 ", element("code", given.sha256)]
 
 
-def _whole(number: int) -> str:
+def whole_number(number: int) -> str:
     """Return a number in all its digits, unless they fill a line."""
     return f"{number:,}" if number < 10**30 else integer(number)
 

@@ -12,10 +12,12 @@ from fractions import Fraction
 
 from xcount.answers.result import CountResult
 from xcount.report.markup import Child, Markup, element, trusted
+from xcount.report.page.record import whole_number
 from xcount.report.page.tables import Row, number_cell, row, table, text_cell
 from xcount.report.page.view import View
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.words.numbers import plural
+from xcount.support.numerals import digits
 from xcount.verified.counter import JAVASCRIPT
 from xcount.verified.packing import packed
 
@@ -97,6 +99,7 @@ def verified_section(view: View, carried: Carried) -> Markup:
 
 
 def _row(view: View, number: int, result: CountResult, is_carried: bool) -> Row:
+    assert result.count is not None
     again: list[Child] = []
     if is_carried:
         button = element(
@@ -105,14 +108,13 @@ def _row(view: View, number: int, result: CountResult, is_carried: bool) -> Row:
             type="button",
             hidden=True,
             data_question=_key(number),
-            data_count=str(result.count),
+            data_count=digits(result.count),
         )
         again = [button, element("output")]
-    assert result.count is not None
     return row(
         text_cell(view.link(result.sensitive)),
         text_cell(panel_label(result.distance, result.change)),
-        number_cell(f"{result.count:,}", Fraction(result.count, result.n_regions)),
+        number_cell(whole_number(result.count), Fraction(result.count, result.n_regions)),
         text_cell(["verified", *again]),
         data_sensitive=label_of(result),
         data_verdict=None if result.verdict is None else str(result.verdict),
