@@ -54,6 +54,11 @@ def _parquet(path: Path) -> Path:
     return path
 
 
+def _feather(path: Path) -> Path:
+    pl.DataFrame(COLUMNS).write_ipc(path)
+    return path
+
+
 def _gzip(path: Path) -> Path:
     path.write_bytes(gzip.compress(_csv(path).read_bytes()))
     return path
@@ -72,6 +77,7 @@ SHAPES = {
     "csv": _csv,
     "csv.gz": _gzip,
     "parquet": _parquet,
+    "feather": _feather,
 }
 
 
@@ -142,6 +148,7 @@ def test_what_does_not_fit_is_named(change: dict[str, Any], message: str) -> Non
         (b"1,2\n", "2 columns without names, the model has 3 features"),
         (b"\xff\xfe\x00", "neither Parquet nor CSV"),
         (b"PAR1garbage", "no readable Parquet"),
+        (b"ARROW1garbage", "no readable Arrow"),
         (b"\x1f\x8bgarbage", "broken gzip"),
         (gzip.compress(b"", mtime=0)[:10] + b"\x07" + bytes(20), "broken gzip"),
         (gzip.compress(b"age,job,member\n1,2,3\n", mtime=0)[:-9], "truncated"),
@@ -193,7 +200,7 @@ def test_spaces_around_names_are_the_models(tmp_path: Path) -> None:
         assert read_table(path, model).rows.tolist() == [[5, 6]]
 
 
-@pytest.mark.parametrize("write", [_csv, _parquet, _gzip])
+@pytest.mark.parametrize("write", [_csv, _parquet, _feather, _gzip])
 def test_a_pipe_is_read_once(write: Callable[[Path], Path], tmp_path: Path) -> None:
     """Nothing of it is lost, however much there is."""
     content, pipe = write(tmp_path / "t").read_bytes(), tmp_path / "pipe"
