@@ -6,7 +6,7 @@ A column is its different values, and for each row which of them it has; a value
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -95,9 +95,9 @@ def _meaning(feature: Feature, given: Values) -> Meaning:
     if feature.is_categorical:
         labels: dict[str, float] = dict.fromkeys(feature.missing_labels, math.nan)
         labels |= zip(feature.labels or (), feature.categories or (), strict=False)
-        found = [_code(value, labels, feature) for value in values]
+        found = _of_each(values, lambda value: _code(value, labels, feature))
     else:
-        found = [number_of(value) for value in values]
+        found = _of_each(values, number_of)
     numbers = np.array([math.nan if number is None else number for number in found], np.float64)
     column = Column(numbers, given.codes)
     if None not in found:
@@ -107,6 +107,20 @@ def _meaning(feature: Feature, given: Values) -> Meaning:
     if not len(rows):
         return Meaning(column, rows)
     return Meaning(column, rows, values[rows[0] if given.codes is None else given.codes[rows[0]]])
+
+
+def _of_each(values: Iterable[Any], meaning: Callable[[Any], float | None]) -> list[float | None]:
+    """Return the meaning of each value; the same text is looked at once."""
+    known: dict[str, float | None] = {}
+    found = []
+    for value in values:
+        if not isinstance(value, str):
+            found.append(meaning(value))
+            continue
+        if value not in known:
+            known[value] = meaning(value)
+        found.append(known[value])
+    return found
 
 
 def _coded_meaning(given: _core.CsvColumn) -> Meaning:
