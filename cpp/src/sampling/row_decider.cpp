@@ -137,8 +137,8 @@ typename RowDecider<Value>::Workspace RowDecider<Value>::workspace() const {
     work.rounded.resize(n_masks() * width_);
     work.rounded_extremes.resize(2 * n_extremes() * width_);
   }
-  work.flags.resize(n_flags() * std::max(width_, exact_width_));
-  work.doubts.resize(std::max(width_, exact_width_));
+  work.flags.resize(n_flags() * width_);
+  work.doubts.resize(width_);
   return work;
 }
 
@@ -156,7 +156,7 @@ MaskComparison RowDecider<Value>::comparison() const {
 template <class Value>
 bool RowDecider<Value>::decide_range(const BlockRange& range, Workspace& work) const {
   if (!rounds_) {
-    decide_exactly(range, work.slices, work);
+    decide_exactly(range, work.slices, work, work.flags, work.doubts);
     return true;
   }
   const SliceKernels& kernels = slice_kernels();
@@ -183,19 +183,22 @@ void RowDecider<Value>::put_aside(std::size_t sample, std::uint64_t number, Work
 template <class Value>
 void RowDecider<Value>::decide_exactly(const BlockRange& range,
                                        typename SlicedForest<Value>::Workspace& slices,
-                                       Workspace& work) const {
+                                       Workspace& work, std::vector<std::uint8_t>& flags,
+                                       std::vector<std::uint8_t>& doubts) const {
   static constexpr std::array<DecideRows<Value>, 6> kDecide{
       decide_everyone<Value>, decide_jumps<Value>,    decide_windows<Value>,
       decide_pairs<Value>,    decide_any_pair<Value>, decide_all_pairs<Value>};
   const Limits<Value> limits{gap_.threshold(), gap_.threshold(), gap_.counts_rises(),
                              gap_.counts_falls()};
   work.exact_extremes.resize(2 * n_extremes() * range.width);
+  flags.resize(n_flags() * range.width);
+  doubts.resize(range.width);
   Value* low = work.exact_extremes.data();
   sum_exactly(range, kind_ != Kind::kJumps, slices, work);
   kDecide[static_cast<std::size_t>(kind_)](
       comparison(), limits,
-      {work.exact.data(), range.width, low, low + n_extremes() * range.width, work.flags.data(),
-       work.doubts.data()});
+      {work.exact.data(), range.width, low, low + n_extremes() * range.width, flags.data(),
+       doubts.data()});
 }
 
 template <class Value>

@@ -37,8 +37,9 @@ class RowDecider {
     std::vector<std::int32_t> rounded, rounded_extremes;
     std::vector<Value> exact, exact_extremes;  // made when they are needed
     std::vector<std::uint8_t> flags, doubts;
-    typename SlicedForest<Value>::Workspace aside;  // samples put aside
-    std::vector<std::uint64_t> numbers;             // of those
+    std::vector<std::uint8_t> exact_flags, exact_doubts;  // while the others are still looked at
+    typename SlicedForest<Value>::Workspace aside;        // samples put aside
+    std::vector<std::uint64_t> numbers;                   // of those
   };
   [[nodiscard]] Workspace workspace() const;
 
@@ -87,10 +88,11 @@ class RowDecider {
     forest_.test(work.aside);
     for (std::size_t begin = 0; begin < work.numbers.size(); begin += exact_width_) {
       const std::size_t n = std::min(exact_width_, work.numbers.size() - begin);
-      decide_exactly({begin, n, exact_width_}, work.aside, work);
+      decide_exactly({begin, n, exact_width_}, work.aside, work, work.exact_flags,
+                     work.exact_doubts);
       for (std::size_t i = 0; i < n; ++i) {
-        visit(work.numbers[begin + i], 1, std::span<const std::uint8_t>(work.flags).subspan(i),
-              exact_width_);
+        visit(work.numbers[begin + i], 1,
+              std::span<const std::uint8_t>(work.exact_flags).subspan(i), exact_width_);
       }
     }
     work.numbers.clear();
@@ -135,7 +137,8 @@ class RowDecider {
   bool decide_range(const BlockRange& range, Workspace& work) const;
   void put_aside(std::size_t sample, std::uint64_t number, Workspace& work) const;
   void decide_exactly(const BlockRange& range, typename SlicedForest<Value>::Workspace& slices,
-                      Workspace& work) const;
+                      Workspace& work, std::vector<std::uint8_t>& flags,
+                      std::vector<std::uint8_t>& doubts) const;
   void sum_exactly(const BlockRange& range, bool as_values,
                    typename SlicedForest<Value>::Workspace& slices, Workspace& work) const;
 
