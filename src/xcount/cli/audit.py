@@ -25,6 +25,7 @@ from xcount.runs.audit import AuditOptions, AuditResult, audit
 @click.argument("model", metavar="MODEL")
 @parameters.declared(AuditOptions)
 @batch.report_options
+@parameters.progress_option
 @batch.markdown_option
 def command(
     model: str,

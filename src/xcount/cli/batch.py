@@ -19,7 +19,6 @@ report_options = parameters.together(
     click.option("--csv", metavar="FILE", help="Write the counts as CSV; '-' prints them."),
     click.option("--plot", metavar="FILE", help="Write a plot: a .png, .svg or .pdf file."),
     parameters.json_option,
-    parameters.progress_option,
 )
 
 markdown_option = click.option(

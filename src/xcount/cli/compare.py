@@ -24,6 +24,7 @@ from xcount.runs.compare import CompareOptions, CompareResult, compare
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
 @parameters.declared(CompareOptions)
 @batch.report_options
+@parameters.progress_option
 def command(
     models: tuple[str, ...],
     as_json: bool,

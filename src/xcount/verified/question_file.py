@@ -117,8 +117,8 @@ def _flip_words(margins: IntegerMargins, change: Flip) -> str:
     if change.cutoff is None:
         if change.sureness is not None:
             raise QueryError(
-                "a flip between classes with --from-probability cannot be written to a file or "
-                "verified; ask without it"
+                "a flip between classes with --from-probability (from_probability) cannot be "
+                "written to a file or verified; ask without it"
             )
         return "class"
     at, suffix = margins.cut(change.cutoff, change.tie_is_above), ""
