@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from tools.corpus import CORPUS
 from xcount import Grid, XCountError, count, load
@@ -176,13 +177,18 @@ def compare_with_library(ensemble: Ensemble, path: Path) -> None:
 
 
 def _predicts_otherwise(ensemble: Ensemble, path: Path, rows: NDArray[np.float64]) -> bool:
-    """Return whether the library accepts a file, and predicts rows differently."""
+    """Return whether the library accepts a file, and predicts rows differently.
+
+    One thread: those of a library's pool stayed behind in the parent, and it would wait for them.
+    """
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(CASE_SECONDS)
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
     try:
-        expected = library_margins(ensemble, path, rows)
+        with threadpool_limits(1):
+            expected = library_margins(ensemble, path, rows)
     except BaseException:
         return False
     with np.errstate(all="ignore"):

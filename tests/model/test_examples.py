@@ -8,6 +8,7 @@ import importlib
 import inspect
 import json
 import pkgutil
+import re
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from model_files import first_trees
 import xcount
 from xcount.cli.app import COMMANDS, application
 from xcount.model.examples import adult_model_path, figure_1
+from xcount.verified.counter import NATIVE, find_node
 
 
 def module_names() -> list[str]:
@@ -100,6 +102,7 @@ def example_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "people.csv").write_text("\n".join(map(",".join, rows)))
     (folder / "domain.toml").write_text("where = ['age >= 25']\n")
     xcount.inspect(model, data=folder / "people.csv", population=folder / "kept.json")
+    xcount.count(model, sensitive="age", gap=2, distance=1, question=folder / "age.question")
     return folder
 
 
@@ -126,9 +129,12 @@ def test_every_command_has_help_with_an_example(xcount_command: Command, name: s
 def test_documented_commands_work(xcount_command: Command, line: str) -> None:
     """With an answer, a verdict, or bounds; never with an error."""
     words = shlex.split(line)[1:]
+    if words[0] == "verify" and not (find_node() or NATIVE.exists()):
+        pytest.skip("nothing here can run the verified counter: it needs node")
     run = xcount_command(*words)
     assert run.status in (0, 1, 3), run.err
-    assert run.err == ""
+    # What takes long says so every ten seconds.
+    assert [x for x in run.err.splitlines() if not re.match(r" *\d+ s  ", x)] == []
 
 
 def test_the_demo_ends_with_a_report(

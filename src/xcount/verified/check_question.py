@@ -374,7 +374,6 @@ def _values(about: Any, cell: int, column: str) -> list[Any]:
 
 def compare(question_path: str, model_path: str) -> tuple[int, str]:
     """Return the exit status, and what was found in words."""
-    sys.setrecursionlimit(20_000)
     try:
         data, text = Path(model_path).read_bytes(), Path(question_path).read_text("utf-8")
         check = Check(read_question(text), _read_model(data))
@@ -395,6 +394,7 @@ def compare(question_path: str, model_path: str) -> tuple[int, str]:
 
 
 if __name__ == "__main__":
+    sys.setrecursionlimit(20_000)
     status, found = compare(*sys.argv[1:]) if len(sys.argv) == 3 else (2, __doc__)
     sys.stdout.write(f"{found}\n")
     sys.exit(status)

@@ -41,7 +41,7 @@ def check_model(
     try:
         asked = check_question.read_question(Path(question).read_text("utf-8"))
         kind = asked.notes["model"]["format"]
-    except (ValueError, LookupError, StopIteration, check_question.Difference):
+    except (ValueError, LookupError, StopIteration, RecursionError, check_question.Difference):
         raise QuestionFileError(
             f"{os.fspath(question)}: no question file with comments that name a model"
         ) from None
