@@ -2,7 +2,6 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
-#include <cmath>
 #include <cstring>
 
 #include "change_binding.hpp"

@@ -120,7 +120,7 @@ def test_without_what_it_needs_the_page_says_what_to_do(browser: Browser, tmp_pa
 
 
 def test_large_questions_are_left_out_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page stays below its limit; the record says how to count from a file."""
+    """What would make the page too large is left out, and the record says how to count it."""
     found = audit()
     assert "too large for this page" not in found.to_html()
     text = found.results[1].question

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("proof")]
 
 @dataclass(frozen=True)
 class Built:
-    """Where everything was built, and what Coq said."""
+    """The folder in which all of it was built, and what Coq printed."""
 
     folder: Path
     said: str

@@ -16,7 +16,7 @@ Codes = NDArray[np.unsignedinteger[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A number for each row; NaN is missing.
+    """One number for each row; NaN means missing.
 
     Attributes:
         values: the numbers of the rows; with codes, the numbers that occur, and maybe others.

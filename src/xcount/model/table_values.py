@@ -72,7 +72,7 @@ def meaning_of(feature: Feature, values: Values | _core.CsvColumn) -> Meaning:
 
 
 def what_is_wrong(feature: Feature, value: Any) -> str:
-    """Return what is wrong with a value that means nothing to a feature."""
+    """Return an explanation of why a feature cannot hold a value."""
     if not feature.is_categorical:
         kind = "text" if isinstance(value, str) else f"of type {type(value).__name__}"
         return f"{kind}, the model takes numbers; encode it as for the training"

@@ -1,7 +1,7 @@
 """Runs the verified counter on a question file: a program of its own, proved in Coq.
 
-It was written twice from one proof: a native program, if it was built, and JavaScript that node
-runs. Either counts in a process of its own, which a limit of time or memory ends.
+One proof yields two programs: a native one, if it has been built, and JavaScript for node. Either
+counts in a process of its own, which a limit of time or memory ends.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Engine:
 
 @cache
 def find_engine() -> Engine:
-    """Return the native program if it was built, else node with the JavaScript.
+    """Return the native program if it has been built; otherwise, node running the JavaScript.
 
     Raises:
         MissingExtraError: there is neither.

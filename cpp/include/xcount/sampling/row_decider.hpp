@@ -133,7 +133,7 @@ class RowDecider {
     return kind_ == Kind::kAnyPair || kind_ == Kind::kAllPairs ? 1 : n_masks();
   }
   [[nodiscard]] std::size_t n_extremes() const { return kind_ == Kind::kWindow ? n_ordered_ : 1; }
-  // Sets the flags and doubts of a range; returns whether there are any.
+  // Sets the flags and doubts of a range; returns whether any of them is set.
   bool decide_range(const BlockRange& range, Workspace& work) const;
   void put_aside(std::size_t sample, std::uint64_t number, Workspace& work) const;
   void decide_exactly(const BlockRange& range, typename SlicedForest<Value>::Workspace& slices,

@@ -1,8 +1,9 @@
 // Bit slices: what trees say of a block of samples, one bit of all of them at a time.
 //
-// A slice holds one bit for each sample of a block. A test of the trees is a slice (set where the
-// sample goes right); a tree is a few multiplexers over such slices, which yield the number of the
-// leaf in binary, bit by bit; a lookup turns that number into what the leaf adds to the sums:
+// A slice holds one bit for each sample of a block. Each test in the trees is a slice: a set bit
+// means that the sample goes right. A tree is a few multiplexers over such slices, which compute
+// the number of the leaf that each sample reaches, bit by bit. A lookup turns that number into what
+// the leaf adds to the sums:
 //   rows[target] += sign(target) * table[sum over the bits d of (bit_d << d)]   where the guard is
 //   set.
 // docs/approximate.md, "What is sampled", "Bit slices".

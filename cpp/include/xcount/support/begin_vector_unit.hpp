@@ -1,5 +1,5 @@
 // Compiles what follows for the vector unit whose registers have XCOUNT_VECTOR_BYTES bytes, up to
-// end_vector_unit.hpp. Headers that other sources share are to be included before.
+// end_vector_unit.hpp. Include headers that other sources share before this one.
 #if XCOUNT_VECTOR_BYTES == 64 && defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), \
                              apply_to = function)

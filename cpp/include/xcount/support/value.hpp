@@ -47,8 +47,8 @@ using Int2304 = WideInt<36>;
 
 // How a value is read from limbs and hashed, what lies beyond every sum, how large it is roughly:
 // `to_number` as a number (infinity if it is too large), `to_double` in a unit of the type's own,
-// to compare sizes; `scaled` is value * 2^exponent, rounded, and `bit_width` the number of bits
-// that it takes, neither for negatives.
+// to compare sizes. Of values that are not negative, `scaled` is value * 2^exponent, rounded, and
+// `bit_width` the number of bits that they take.
 template <class Value>
 struct ValueTraits;
 

@@ -101,7 +101,7 @@ class TableReader {
   [[nodiscard]] const std::optional<Fault>& fault() const { return fault_; }
   // How many more lines than rows end before the end of a row.
   [[nodiscard]] std::size_t extra_lines(std::size_t row) const;
-  // The columns that are not ignored, in the order of the fields.
+  // The columns that are kept, in the order of their fields.
   [[nodiscard]] std::vector<ReadColumn>& columns() { return columns_; }
 
  private:
