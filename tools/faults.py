@@ -3,6 +3,7 @@
     python -m tools.faults                   # every call: takes about half an hour
     python -m tools.faults --most 50         # of each kind in each command, 50 calls
     python -m tools.faults --only audit      # one command
+    python -m tools.faults --minutes 40      # as many as 40 minutes allow, spread over the calls
 
 A fault is one call that fails, or all calls of its kind from that one on: an ``operator new`` in
 the native core, or an open, read, write, fsync or rename in Python. After each fault:
@@ -24,7 +25,9 @@ import argparse
 import ctypes
 import importlib
 import json
+import math
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -338,14 +341,27 @@ class Tally:
         return Tally(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
-def numbers_of_calls(n_calls: int, most: int | None) -> list[int]:
-    """Return the numbers of the calls that are to fail, evenly spread if they are not all."""
-    n_tried = n_calls if most is None else min(n_calls, most)
-    return [1 + (2 * i + 1) * n_calls // (2 * n_tried) for i in range(n_tried)]
+@dataclass(frozen=True)
+class Extent:
+    """How many of the calls are made to fail: at most a number of each kind, until a deadline."""
+
+    most: int | None = None
+    deadline: float = math.inf
+
+    def numbers_of_calls(self, n_calls: int) -> Iterator[int]:
+        """Yield the numbers of the calls that are to fail, evenly spread if they are not all."""
+        n_tried = n_calls if self.most is None else min(n_calls, self.most)
+        numbers = [1 + (2 * i + 1) * n_calls // (2 * n_tried) for i in range(n_tried)]
+        if self.deadline < math.inf:
+            random.Random(0).shuffle(numbers)
+        for number in numbers:
+            if time.monotonic() > self.deadline:
+                return
+            yield number
 
 
 def run_scenario(
-    name: str, kinds: Sequence[str], most: int | None, prepared: Path, work: Path
+    name: str, kinds: Sequence[str], extent: Extent, prepared: Path, work: Path
 ) -> dict[str, Tally]:
     """Inject faults of some kinds into one command; print and count the findings."""
     scenario = SCENARIOS[name]
@@ -365,7 +381,7 @@ def run_scenario(
     tallies = {}
     for kind in kinds:
         tally = tallies[kind] = Tally(calls=truth.n_calls[kind])
-        for number in numbers_of_calls(tally.calls, most):
+        for number in extent.numbers_of_calls(tally.calls):
             for is_lasting in (False, True):
                 folder = fresh("faulty")
                 fault = Fault(kind, number, is_lasting)
@@ -376,7 +392,10 @@ def run_scenario(
                 tally.findings += bool(found)
                 if found:
                     what = "all from" if is_lasting else "number"
-                    print(f"{name}, {kind} {what} {number}: {'; '.join(found)}: {ended.err[-300:]}")
+                    print(
+                        f"{name}, {kind} {what} {number}: {'; '.join(found)}: {ended.err[-300:]}",
+                        flush=True,
+                    )
         print(f"{name}, {kind}: {tally}", flush=True)
     return tallies
 
@@ -445,6 +464,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--most", type=int, help="try N calls of each kind in each command")
     parser.add_argument("--only", choices=SCENARIOS, help="one command instead of all")
     parser.add_argument("--kind", choices=KINDS, help="one kind of fault instead of all")
+    parser.add_argument("--minutes", type=float, help="stop after so long")
     asked = parser.parse_args(arguments)
     if not has_shim():
         status = preload_shim(arguments)
@@ -452,6 +472,8 @@ def main(arguments: Sequence[str]) -> int:
             return status
         print("no C++ compiler: allocations are left out")
     total = Tally()
+    limit = math.inf if asked.minutes is None else 60 * asked.minutes
+    extent = Extent(asked.most, time.monotonic() + limit)
     with tempfile.TemporaryDirectory() as name:
         prepared, work = Path(name) / "prepared", Path(name)
         prepared.mkdir()
@@ -461,7 +483,7 @@ def main(arguments: Sequence[str]) -> int:
         _grow_table_of_objects()
         for scenario in SCENARIOS if asked.only is None else (asked.only,):
             kinds = KINDS if asked.kind is None else (asked.kind,)
-            tallies = run_scenario(scenario, kinds, asked.most, prepared, work)
+            tallies = run_scenario(scenario, kinds, extent, prepared, work)
             total = sum(tallies.values(), total)
     print(f"together: {total}")
     return int(total.findings > 0)

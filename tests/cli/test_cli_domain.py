@@ -107,9 +107,43 @@ def test_measures_are_those_of_the_domain(xcount_command: Command, model: str, p
     assert measures["measures"]["rows"]["left_out"] == 0
     assert measures["measures"]["rows"]["share"] == 1.0
     assert measures["measures"]["volume"]["bounds"] == {"age": [27.0, 60.0]}
-    broken = xcount_command(*asked[:-2], "--one-hot", "race=race_White,race_Black", *weighed)
-    assert broken.status == 2
-    assert "1 of 2 rows" in broken.err
+
+
+def test_rows_that_break_a_group_count_at_their_worst(
+    xcount_command: Command, model: str, tmp_path: Path
+) -> None:
+    """They are left out, the reason is said, and no limit passes without them."""
+    path = tmp_path / "people.csv"
+    rows = ["27,1,0,0", "60,0,0,0", "60,1,1,0", "60,,1,0", "20,0,1,0"]
+    path.write_text("\n".join([",".join(NAMES), *rows]) + "\n")
+    asked = ("--sensitive", "race", "--gap", "100", *GROUP, "--data", path, "--judge", "rows")
+    run = xcount_command("count", model, *asked, "--max-share", "59%", "--json")
+    found = json.loads(run.out)
+    rows_found = found["details"]["measures"]["rows"]
+    assert (run.status, found["verdict"]) == (3, "UNDECIDED")
+    assert [rows_found[key] for key in ("n_rows", "outside", "left_out")] == [5, 0, 3]
+    assert (rows_found["low"], rows_found["high"]) == (0.0, 0.6)
+    reason = "the one-hot group race is broken: not exactly one of its columns is 1"
+    assert rows_found["left_out_reasons"] == {reason: 3}
+    assert rows_found["left_out_rows"] == [1, 2, 3]
+    assert xcount_command("count", model, *asked, "--max-share", "60%").status == 0
+    pages = ("--html", tmp_path / "r.html", "--markdown", tmp_path / "r.md")
+    assert xcount_command("audit", model, *asked, "--max-share", "59%", *pages).status == 3
+    for page in pages[1::2]:
+        assert "3 left out" in Path(page).read_text()
+
+
+def test_a_group_that_no_row_belongs_to_is_an_error(
+    xcount_command: Command, model: str, tmp_path: Path
+) -> None:
+    """The columns are no group of this table; if all are 0, +none is the remedy."""
+    path = tmp_path / "people.csv"
+    path.write_text(",".join(NAMES) + "\n27,0,0,0\n60,0,0,0\n")
+    asked = ("count", model, "--sensitive", "race", "--gap", "1", "--data", path)
+    run = xcount_command(*asked, *GROUP)
+    assert run.status == 2
+    assert "2 of 2 rows" in run.err
+    assert "add ,+none to the group" in run.err
 
 
 def test_an_audit_keeps_its_domain(xcount_command: Command, model: str, tmp_path: Path) -> None:

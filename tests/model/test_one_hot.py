@@ -37,7 +37,7 @@ def test_a_group_predicts_what_its_columns_predict(seed: int) -> None:
     points = np.array(list(world.regions().values())).reshape(-1, world.ensemble.n_features)
     if ensemble.encoding is None or not len(points):
         return
-    rows = ensemble.encoding.features_of(Inputs.of(points), "the points").matrix()
+    rows = ensemble.encoding.features_of(Inputs.of(points)).matrix()
     assert np.array_equal(ensemble.predict(rows), world.ensemble.predict(points))
     assert np.array_equal(ensemble.columns_of(rows), points, equal_nan=True)
 

@@ -255,6 +255,23 @@ def test_rows_of_one_hot_groups_are_counted_alike(tmp_path: Path) -> None:
         read_table(np.array([[1.0, 0.0], [1.0, 1.0]]), grouped)
 
 
+def test_rows_that_break_groups_are_left_out_for_their_first_reason() -> None:
+    """A row counts once, whatever else is wrong with it; its categories are missing."""
+    model = ensemble_of((0, 0.5, 0.0, 1.0), (1, 0.5, 0.0, 2.0), (2, 0.5, 0.0, 1.0), (3, 0.5, 0, 1))
+    grouped = Domain.of(one_hot=["kind=f0,f1", "size=f2,f3"]).pulled_back(model)
+    table = {
+        "f0": [1, 0, 1, 0, 1],
+        "f1": [0, 0, 1, 1, 0],
+        "f2": [1, 1, 1, 1, 0],
+        "f3": [0, 1, 1, "tall", 1],
+    }
+    found = read_table(table, grouped, leave_out=True)
+    kind = "the one-hot group kind is broken: not exactly one of its columns is 1"
+    assert found.left_out == {"f3 is no number": (3,), kind: (1, 2)}
+    assert found.rows[[0, 4]].tolist() == [[0.0, 0.0], [0.0, 1.0]]
+    assert np.isnan(found.rows[1:3]).all()
+
+
 def test_csv_needs_no_data_library(tmp_path: Path) -> None:
     """Reading CSV imports neither pandas nor polars nor pyarrow."""
     path = tmp_path / "t.csv"

@@ -11,7 +11,7 @@ the model. All splits have one form (see :class:`Tree`), so a threshold means th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol
@@ -175,6 +175,25 @@ def row_from_0(index: int) -> str:
     return f"row {index} (counted from 0)"
 
 
+class Broken(Protocol):
+    """Rows of a table that have no value of a feature made of several columns."""
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Their numbers."""
+
+    @property
+    def n_asked(self) -> int:
+        """How many rows were looked at."""
+
+    @property
+    def reason(self) -> str:
+        """Why they are left out."""
+
+    def message(self, table: str, first_row: str) -> str:
+        """Return the error if they are not left out."""
+
+
 class Encoding(Protocol):
     """How the columns that a model takes are made of an ensemble's features."""
 
@@ -185,14 +204,11 @@ class Encoding(Protocol):
     def columns_of(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return inputs as the model takes them, of inputs by feature."""
 
-    def features_of(
-        self,
-        inputs: Inputs,
-        table: str,
-        row_name: Callable[[int], str] = row_from_0,
-        left_out: Sequence[int] = (),
-    ) -> Inputs:
-        """Return inputs by feature; raise if some are none, with the name of their table."""
+    def broken_groups(self, inputs: Inputs, left_out: Sequence[int] = ()) -> Sequence[Broken]:
+        """Return what keeps rows of a table from being inputs by feature."""
+
+    def features_of(self, inputs: Inputs) -> Inputs:
+        """Return inputs by feature; those that have none are missing."""
 
     def feature_of(self, column: int) -> int:
         """Return the feature that a column of the model is part of."""

@@ -13,15 +13,15 @@ do.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.errors import QueryError, TableError
-from xcount.model.ensemble import Ensemble, Feature, Tree, row_from_0
+from xcount.errors import QueryError
+from xcount.model.ensemble import Ensemble, Feature, Tree
 from xcount.model.inputs import Column, Inputs
 
 NONE = "none"
@@ -118,6 +118,43 @@ def _check_column(feature: Feature, group: OneHotGroup) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class BrokenGroup:
+    """Rows of a table that belong to no category of a one-hot group.
+
+    Attributes:
+        name: of the group.
+        rows: their numbers.
+        n_asked: how many rows were looked at.
+        is_empty: whether all columns of the group are 0 in each of these rows.
+    """
+
+    name: str
+    rows: tuple[int, ...]
+    n_asked: int
+    is_empty: bool
+
+    @property
+    def what(self) -> str:
+        """What is wrong with these rows."""
+        what = "none" if self.is_empty else "not exactly one"
+        return f"{what} of its columns is 1"
+
+    @property
+    def reason(self) -> str:
+        """Why these rows are left out."""
+        remedy = " (+none allows that)" if self.is_empty else ""
+        return f"the one-hot group {self.name} is broken: {self.what}{remedy}"
+
+    def message(self, table: str, first_row: str) -> str:
+        """Return the error if the rows are not left out."""
+        remedy = "add ,+none to the group" if self.is_empty else "fix the data or drop the group"
+        return (
+            f"{len(self.rows):,} of {self.n_asked:,} rows of {table} break the one-hot group "
+            f"{self.name!r}: {self.what}, first in {first_row}; {remedy}"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class OneHotEncoding:
     """The way between the columns of a model and features that are groups of them."""
@@ -193,48 +230,41 @@ class OneHotEncoding:
                 columns[:, place] = values
         return columns
 
-    def features_of(
-        self,
-        inputs: Inputs,
-        table: str,
-        row_name: Callable[[int], str] = row_from_0,
-        left_out: Sequence[int] = (),
-    ) -> Inputs:
-        """Return inputs by feature; raise if some break a group, with the name of their table.
-
-        Rows that are left out may break it; they belong to no category.
-        """
+    def broken_groups(self, inputs: Inputs, left_out: Sequence[int] = ()) -> list[BrokenGroup]:
+        """Return the groups that some rows break, of the rows that are not left out."""
         kept = np.delete(np.arange(len(inputs)), left_out)
+        found = []
+        for group in self.groups:
+            is_whole, is_empty = _kinds_of_rows(group, inputs.at(kept).matrix(group.columns))
+            if not is_whole.all():
+                rows = tuple(kept[~is_whole].tolist())
+                found.append(BrokenGroup(group.name, rows, len(kept), is_empty[~is_whole].all()))
+        return found
+
+    def features_of(self, inputs: Inputs) -> Inputs:
+        """Return inputs by feature; the category of a row that breaks a group is missing."""
         columns = []
         for place in self._places:
             if isinstance(place, OneHotGroup):
-                rows = inputs.at(kept).matrix(place.columns)
-                codes = np.full(len(inputs), np.nan)
-                codes[kept] = _codes(place, rows, table, lambda i: row_name(int(kept[i])))
-                columns.append(Column(codes))
+                columns.append(Column(_codes(place, inputs.matrix(place.columns))))
             else:
                 columns.append(inputs.columns[place])
         return Inputs(tuple(columns), len(inputs))
 
 
-def _codes(
-    group: OneHotGroup,
-    columns: NDArray[np.float64],
-    table: str,
-    row_name: Callable[[int], str],
-) -> NDArray[np.float64]:
-    """Return the category of each row."""
+def _kinds_of_rows(
+    group: OneHotGroup, columns: NDArray[np.float64]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which rows belong to a category of the group, and which have a 0 in all columns."""
     n_ones = (columns == 1).sum(axis=1)
     is_binary = ((columns == 0) | (columns == 1)).all(axis=1)
-    has_none = is_binary & (n_ones == 0)
-    is_whole = is_binary & (n_ones == 1) | (has_none if group.allows_none else False)
-    broken = np.flatnonzero(~is_whole)
-    if len(broken):
-        only_none = has_none[broken].all()
-        remedy = "add ,+none to the group" if only_none else "mend the data or leave out the group"
-        what = "none of its columns is 1" if only_none else "not exactly one of its columns is 1"
-        raise TableError(
-            f"{len(broken):,} of {len(columns):,} rows of {table} break the one-hot group "
-            f"{group.name!r}: {what}, first in {row_name(int(broken[0]))}; {remedy}"
-        )
-    return np.where(n_ones == 0, len(group.columns), columns.argmax(axis=1)).astype(np.float64)
+    is_empty = is_binary & (n_ones == 0)
+    is_whole = is_binary & (n_ones == 1) | (is_empty if group.allows_none else False)
+    return is_whole, is_empty
+
+
+def _codes(group: OneHotGroup, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the category of each row; NaN if it has none."""
+    is_whole, is_empty = _kinds_of_rows(group, columns)
+    codes = np.where(is_empty, len(group.columns), columns.argmax(axis=1)).astype(np.float64)
+    return np.where(is_whole, codes, np.nan)

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from xcount import _core
 from xcount.errors import MissingExtraError, ModelFormatError, TableError
-from xcount.model.ensemble import Ensemble, Feature, row_from_0
+from xcount.model.ensemble import Encoding, Ensemble, Feature, row_from_0
 from xcount.model.inputs import Column, Inputs
 from xcount.model.loaders import files, kinds
 from xcount.model.table_values import Values, listed, meaning_of, number_of, what_is_wrong
@@ -151,10 +151,7 @@ def read_table(
         table = read_table(
             data, encoding.source, leave_out=leave_out, is_over=is_over, n_threads=n_threads
         )
-        inputs = encoding.features_of(
-            table.inputs, table.source, table.row_name, table.left_out_rows
-        )
-        return replace(table, inputs=inputs)
+        return _by_feature(table, encoding, leave_out)
     with ended_by_signals():
         reading = _Reading(ensemble, is_over or (lambda: False), n_threads or os.cpu_count() or 1)
         columns = _columns_of(data, reading)
@@ -172,6 +169,31 @@ def read_table(
     if columns.n_unread:
         left_out[NOT_READ] = range(n_rows, n_all)
     return Table(inputs, columns.source, others, columns.sha256, left_out, columns.row_name)
+
+
+def _by_feature(table: Table, encoding: Encoding, leave_out: bool) -> Table:
+    """Return a table of a model's own columns by feature.
+
+    Raises:
+        TableError: rows have no value of a feature, and are not to be left out; or all of them.
+    """
+    broken = encoding.broken_groups(table.inputs, table.left_out_rows)
+    reason_of: dict[int, str] = {}
+    for group in broken:
+        if not leave_out or len(group.rows) == group.n_asked:
+            raise TableError(group.message(table.source, table.row_name(group.rows[0])))
+        for row in group.rows:
+            reason_of.setdefault(row, group.reason)
+    left_out = {**table.left_out, **_by_reason(reason_of)}
+    return replace(table, inputs=encoding.features_of(table.inputs), left_out=left_out)
+
+
+def _by_reason(reason_of: Mapping[int, str]) -> dict[str, Sequence[int]]:
+    """Return the rows of each reason."""
+    found: dict[str, list[int]] = {}
+    for row, reason in sorted(reason_of.items()):
+        found.setdefault(reason, []).append(row)
+    return {reason: tuple(rows) for reason, rows in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +235,7 @@ class _Strange:
 
     def by_reason(self) -> dict[str, Sequence[int]]:
         """Return the rows left out, by the first reason of each."""
-        found: dict[str, list[int]] = {}
-        for row, reason in sorted(self._reason_of.items()):
-            found.setdefault(reason, []).append(row)
-        return {reason: tuple(rows) for reason, rows in found.items()}
+        return _by_reason(self._reason_of)
 
 
 def _columns_of(data: Any, reading: _Reading) -> _Columns:
