@@ -59,6 +59,19 @@ WITNESS_PARTS = ("witness", "crossing", "contribution", "feature", "leaves")
 
 _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 
+_CUT_SHORT = {
+    "exact_cut_short": {
+        "type": "boolean",
+        "description": "Present if an estimate stands where the time limit ended or left out exact "
+        "counting: another machine, or more time, may give the exact answer.",
+    },
+    "samples_cut_short": {
+        "type": "boolean",
+        "description": "Present if the time limit ended the trial samples that choose how an "
+        "estimate draws: another machine may give another estimate.",
+    },
+}
+
 MEASURED = {
     "type": "object",
     "description": "What the sensitive regions weigh under another measure.",
@@ -77,6 +90,7 @@ MEASURED = {
         },
         "confidence": {**_SHARE, "description": "1, or 1 - delta."},
         "stop_reason": {"enum": list(StopReason), "description": "Why the weighing ended."},
+        **_CUT_SHORT,
         "note": {"type": "string", "description": "Why it was refused, in a sentence."},
         "note_code": {
             "type": "string",
@@ -159,6 +173,7 @@ DETAILS = {
             "description": "`audit --witnesses`: example pairs, as in `xcount witness --json`.",
             "items": reference("witness"),
         },
+        **_CUT_SHORT,
         "may_be_zero": {
             "type": "boolean",
             "description": "Whether the count may be 0: no sensitive region has been found for "

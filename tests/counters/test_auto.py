@@ -15,13 +15,14 @@ from oracle import known
 from strategies import random_ensemble, random_tree, wide_ensemble
 
 import xcount
-from xcount.counters import auto
+from xcount.counters import auto, costs, visit
 from xcount.counters.auto import count_automatically
 from xcount.counters.costs import Thresholds
 from xcount.counters.exact import ExactRun, count_exactly
 from xcount.counters.sampling.policy import Scheduler, SuccessiveEstimates
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
+from xcount.counters.visit import corner_seconds, visited, visiting_seconds
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
@@ -55,7 +56,8 @@ def problem_of(ensemble: Ensemble, **question: Any) -> Problem:
 def counted(thresholds: Thresholds, question: dict[str, Any], **how: Any) -> Tally:
     """Count by ``auto`` with these thresholds, without a visit of all regions."""
     settings = Settings(thresholds=thresholds, may_visit=False, **how)
-    return count_automatically(problem_of(wide_ensemble(), **question), settings)
+    tally = count_automatically(problem_of(wide_ensemble(), **question), settings)
+    return settings.cuts.told_by(tally)
 
 
 @pytest.mark.parametrize("distance", [1, 3, "any"])
@@ -92,6 +94,51 @@ def test_an_estimate_in_the_place_of_an_exact_count_says_so() -> None:
         hurried = counted(patient, question, timeout_seconds=60)
     assert hurried.details["exact_cut_short"]
     assert "exact_cut_short" not in counted(TINY, question, timeout_seconds=60).details
+
+
+def test_bounds_in_the_place_of_an_exact_count_say_so() -> None:
+    """If the limit of time ends exact work with bounds that are close enough for an answer."""
+    question, calm = {"gap": "0.4", "distance": 3}, replace(TINY, free_exact_seconds=math.inf)
+    assert "exact_cut_short" not in counted(calm, question, timeout_seconds=60, epsilon=0.9).details
+
+    def over_after_one_slice(settings: Settings) -> bool:
+        return bool(settings.timeout_seconds is not None and settings.timeout_seconds < 40)
+
+    with mock.patch.object(Settings, "expired", over_after_one_slice):
+        hurried = counted(calm, question, timeout_seconds=60, epsilon=0.9)
+    assert hurried.low < hurried.high
+    assert hurried.details["exact_cut_short"]
+
+
+def test_a_visit_that_lacks_time_says_so() -> None:
+    """A cheap visit that is left out, or ended, for lack of time; not one that costs too much."""
+    problem = problem_of(wide_ensemble(), gap="0.4", distance=3)
+    price = visiting_seconds(problem.form.corner_question)
+    for left, is_cut in ((price * 3, False), (price * 1.5, True)):
+        settings = Settings(timeout_seconds=60, jobs=1)
+        with mock.patch.object(Settings, "seconds_left", return_value=left):
+            assert (corner_seconds(problem, settings) == math.inf) == is_cut
+        assert settings.cuts.exact == is_cut
+    frugal = Settings(timeout_seconds=60, jobs=1, thresholds=replace(TINY, visit_seconds=price / 2))
+    with (
+        mock.patch.object(Settings, "seconds_left", return_value=price * 1.5),
+        mock.patch.object(visit, "pair_scan_seconds", return_value=0.0),
+    ):
+        assert corner_seconds(problem, frugal) == math.inf
+    assert not frugal.cuts.exact
+    hurried = Settings(timeout_seconds=60)
+    with mock.patch.object(Settings, "expired", return_value=True):
+        assert visited(problem, hurried, "auto") is None
+    assert hurried.cuts.exact
+
+
+def test_a_pilot_that_lacks_time_says_so() -> None:
+    """It chooses what is drawn, so the estimate is another one."""
+    question = {"gap": "0.4", "distance": 3}
+    assert "samples_cut_short" not in counted(TINY, question, timeout_seconds=60).details
+    with mock.patch.object(costs, "PILOT_TIME_PART", 0.0):
+        hurried = counted(TINY, question, timeout_seconds=60)
+    assert hurried.details["samples_cut_short"]
 
 
 def test_same_seed_same_answer_on_any_number_of_threads() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
+
+from rich.console import Console, RenderableType
 
 from xcount.answers.result import CountResult, ModelInfo
 from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
@@ -188,3 +191,12 @@ class Page(HTMLParser):
         """Gather what is shown."""
         if self.open_tags and self.open_tags[-1] not in ("style", "script"):
             self.text += data.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def shown(*tables: RenderableType) -> str:
+    """Return tables as a wide terminal shows them."""
+    console = Console(file=io.StringIO(), width=200)
+    for table in tables:
+        console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
 
-from report.samples import Page, audit_of, count_of, measured, ordinary
+from report.samples import Page, audit_of, count_of, measured, ordinary, shown
 from xcount.answers.result import CountResult
 from xcount.counters.tally import StopReason
-from xcount.report import html_report
+from xcount.report import csv_report, html_report, markdown_report
+from xcount.report.batch_text import audit_tables
 from xcount.report.sentences import certificate
+from xcount.report.text import count_tables
 
 
 def test_the_certificate_tells_exact_from_estimated() -> None:
@@ -72,3 +75,25 @@ def test_the_certificate_claims_no_more_than_the_intervals_do() -> None:
     said = certificate(audit_of([sure]))
     assert "Limits apply to the share of the regions, not to the share of people." in said[1]
     assert "with probability at least 99.9%" in said[1]
+
+
+def test_every_output_says_what_the_time_limit_cut_short() -> None:
+    """Another machine may answer otherwise: in the terminal, pages, CSV, a notebook and JSON."""
+    cut = replace(count_of("a", "1", 50, low=40, high=60), details={"exact_cut_short": True})
+    other = {"rows": measured("rows", 0.01)}
+    weight = replace(measured("population", 0.02, 0.01, 0.03), details={"samples_cut_short": True})
+    both = replace(cut, measures={**other, "population": weight})
+    assert (cut.cut_short, both.cut_short) == (("exact",), ("exact", "samples"))
+    audit = audit_of([cut, count_of("b", "1", 5)])
+    sentence = "1 of the 2 counts depends on the speed of the machine: the time limit cut exact"
+    for text in (shown(*audit_tables(audit)), html_report(audit), markdown_report(audit)):
+        assert sentence in " ".join(text.split())
+    assert "the time limit cut exact counting and trial samples short" in " ".join(
+        shown(*count_tables(both)).replace("│", " ").split()
+    )
+    assert "the time limit cut exact counting short" in cut._repr_html_()
+    lines = list(csv.DictReader(csv_report(audit).splitlines()))
+    assert [line["cut_short"] for line in lines] == ["exact", ""]
+    assert CountResult.from_dict(both.to_dict()).cut_short == both.cut_short
+    calm = audit_of([count_of("b", "1", 5)])
+    assert "speed of the machine" not in html_report(calm) + markdown_report(calm)

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from rich.console import Console, RenderableType
+from rich.console import Console
 
 import xcount
-from report.samples import audit_of, count_of, measured
+from report.samples import audit_of, count_of, measured, shown
 from xcount.answers.explanation import (
     CellShare,
     Effect,
@@ -44,15 +44,6 @@ from xcount.support.interval import Interval
 def result() -> CountResult:
     """Return the result of the paper's example."""
     return xcount.count(figure_1(), sensitive="f0", gap=80, distance=1)
-
-
-def shown(*tables: RenderableType) -> str:
-    """Return tables as a wide terminal shows them."""
-    console = Console(file=io.StringIO(), width=200)
-    for table in tables:
-        console.print(table)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -374,6 +374,12 @@ def _after(judged: Measured, settings: Settings) -> Settings:
 
 
 def _tally(problem: Problem, settings: Settings, method: str) -> Tally:
+    """Count; an estimate says what the time limit cut short."""
+    own = settings.for_one_answer()
+    return own.cuts.told_by(_counted_within(problem, own, method))
+
+
+def _counted_within(problem: Problem, settings: Settings, method: str) -> Tally:
     try:
         count_one = counter(method, problem)
         if problem.is_split:

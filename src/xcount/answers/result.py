@@ -107,6 +107,8 @@ def limit_form(name: str, description: str, most: float | None = None) -> Spread
     return Spread(properties, write, read, required=(name,))
 
 
+CUT_SHORT = ("exact", "samples")
+"""What a time limit cuts short (:class:`xcount.counters.settings.TimeCuts`)."""
 MAX_SHARE = limit_form("max_share", "`--max-share`; null without.", most=1)
 
 
@@ -431,6 +433,17 @@ class CountResult(DisplayMixin):
         """Why the run ended, and why the judged measure did, if that is another measure."""
         own = self.measures.get(self.judge)
         return (self.stop_reason, *(() if own is None else (own.stop_reason,)))
+
+    @property
+    def cut_short(self) -> tuple[str, ...]:
+        """What the time limit cut short, of the count or a measure: ``exact``, ``samples``.
+
+        An answer without any is the same on every machine.
+        """
+        each = (self.details, *(measured.details for measured in self.measures.values()))
+        return tuple(
+            what for what in CUT_SHORT if any(f"{what}_cut_short" in details for details in each)
+        )
 
     @property
     def exit_status(self) -> int:

@@ -11,12 +11,12 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from xcount.counters.exact import ExactRun, pair_scan_seconds, within
+from xcount.counters.exact import ExactRun, within
 from xcount.counters.sampling.count import estimate_everything, estimates_of, is_cheap_to_sample
 from xcount.counters.sampling.policy import Scheduler, SuccessiveEstimates, with_grace_period
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
-from xcount.counters.visit import corner_seconds, visited
+from xcount.counters.visit import corner_seconds, pair_scan_seconds, visited
 from xcount.problem.problem import Problem
 
 
@@ -59,6 +59,7 @@ class _Count(Scheduler[Tally]):
         if self._counted.stop_reason is StopReason.INTERRUPTED:
             return self._found()
         if self._counted.decomposition is None:
+            self._settings.cuts.exact |= self._counted.stop_reason is StopReason.TIMEOUT
             return _sampled(self._problem, self._settings)
         return super()._run()
 
@@ -78,8 +79,6 @@ class _Count(Scheduler[Tally]):
         """Return the tally of exact counting, narrowed by the bounds of estimates, if any."""
         reason, details = self._reason(), self._details()
         if (sampled := self._sampled()) is not None:
-            if self._is_cut_short:
-                details["exact_cut_short"] = True
             return sampled.tally("auto", reason, details)
         tally = replace(self._counted.tally("auto"), stop_reason=reason, details=details)
         bounds = self._counted.bounds()

@@ -23,15 +23,25 @@ _TINY_SECONDS = 1e-9
 
 def is_affordable(problem: Problem, settings: Settings, n_pairs: int) -> bool:
     """Return whether a cover of so many pairs fits the limits: it starts with all their trees."""
-    return n_pairs <= affordable_pairs(problem, settings)
+    is_in_time = n_pairs <= _pairs_in_time(problem, settings)
+    is_small = n_pairs <= _pairs_in_memory(problem, settings)
+    settings.cuts.samples |= is_small and not is_in_time
+    return is_small and is_in_time
 
 
 def affordable_pairs(problem: Problem, settings: Settings) -> int:
     """Return how many pairs a cover may have within the limits."""
-    part, price = costs.DIFFERENCES_PART, seconds_of_trees(problem, 1)
-    by_time = part * settings.search_seconds() / max(_TINY_SECONDS, price)
+    return int(min(_pairs_in_time(problem, settings), _pairs_in_memory(problem, settings)))
+
+
+def _pairs_in_time(problem: Problem, settings: Settings) -> float:
+    price = seconds_of_trees(problem, 1)
+    return costs.DIFFERENCES_PART * settings.search_seconds() / max(_TINY_SECONDS, price)
+
+
+def _pairs_in_memory(problem: Problem, settings: Settings) -> float:
     n_bytes = max(1, _n_nodes(problem, 1)) * costs.BYTES_PER_DIFFERENCE
-    return int(min(costs.MAX_COVERED_PAIRS, by_time, part * settings.free_bytes() // n_bytes))
+    return min(costs.MAX_COVERED_PAIRS, costs.DIFFERENCES_PART * settings.free_bytes() // n_bytes)
 
 
 def seconds_of_trees(problem: Problem, n_pairs: int) -> float:

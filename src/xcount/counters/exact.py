@@ -28,7 +28,7 @@ from xcount.counters.known_counts import Bounded, KnownCounts
 from xcount.counters.profile import pair_rows, profile_of
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Bounds, Profile, Progress, StopReason, Tally
-from xcount.counters.visit import corner_seconds, visited
+from xcount.counters.visit import corner_seconds, pair_scan_seconds, visited
 from xcount.errors import BudgetError
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition, Expression, Pair, Subproblem
@@ -87,11 +87,6 @@ def within(tally: Tally, run: ExactRun) -> Tally:
     return Tally.of_bounds(
         low, high, tally.method, tally.stop_reason, details=details, profile=profile
     )
-
-
-def pair_scan_seconds(problem: Problem) -> float:
-    """Predict how long it takes to find the pairs of masks that can differ at all."""
-    return problem.form.n_terms * problem.form.n_trees * costs.SECONDS_PER_TREE_OF_PAIR
 
 
 def slices_of(

@@ -49,6 +49,32 @@ class Companions:
     counts: dict[tuple[Any, Any], NDArray[Any]] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class TimeCuts:
+    """What the time limit ended early, or left out, in one count.
+
+    Without any of it, an answer is the same on every machine.
+
+    Attributes:
+        exact: exact counting or a visit of all regions, which might have found the answer.
+        samples: a pilot or a cover, which choose what an estimate draws.
+    """
+
+    exact: bool = False
+    samples: bool = False
+
+    def told_by(self, tally: Tally) -> Tally:
+        """Return a tally that says what was cut short, unless it is exact all the same."""
+        if tally.low == tally.high:
+            return tally
+        return replace(tally, details={**tally.details, **self.details()})
+
+    def details(self) -> dict[str, bool]:
+        """Return these facts for the details of an estimate."""
+        facts = {"exact_cut_short": self.exact, "samples_cut_short": self.samples}
+        return {name: True for name, is_so in facts.items() if is_so}
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How to count. The clock of the time limit starts when the settings are made.
@@ -69,6 +95,7 @@ class Settings:
         may_visit: whether counters other than ``brute`` may visit all regions if that is quicker.
         thresholds: the values by which counters decide what to do next.
         started: when the clock started.
+        cuts: what the time limit cut short; settings made from these add to it.
     """
 
     epsilon: float = 0.1
@@ -86,6 +113,7 @@ class Settings:
     may_visit: bool = True
     thresholds: Thresholds = THRESHOLDS
     started: float = field(default_factory=time.monotonic)
+    cuts: TimeCuts = field(default_factory=TimeCuts, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta"):
@@ -121,6 +149,10 @@ class Settings:
         left = self.seconds_left()
         seconds = default if left is None else max(least, part * left)
         return replace(self, timeout_seconds=seconds, started=time.monotonic())
+
+    def for_one_answer(self) -> Settings:
+        """Return the same settings with a record of their own of what the time limit cuts short."""
+        return replace(self, cuts=TimeCuts())
 
     def restarted(self) -> Settings:
         """Return the same settings with all of their time: for another count, or machine."""

@@ -30,7 +30,8 @@ def corner_seconds(problem: Problem, settings: Settings, *, is_weighed: bool = F
     """Predict how long corner sums take on one core, with the weights of a measure or without.
 
     Infinite if they are out of the question: the settings forbid them, numbers are out of range, or
-    they would take more than half of the time or memory.
+    they would take more than half of the time or memory. If only the time is lacking for a visit
+    that is cheap enough to be tried, the settings record that.
     """
     if not settings.may_visit or problem.n_regions > 2**62:
         return math.inf
@@ -41,8 +42,17 @@ def corner_seconds(problem: Problem, settings: Settings, *, is_weighed: bool = F
         return math.inf
     seconds = visiting_seconds(question, is_weighed=is_weighed)
     left = settings.seconds_left()
-    is_late = left is not None and seconds > left / 2 * settings.n_threads
-    return math.inf if is_late else seconds
+    if left is None or seconds <= left / 2 * settings.n_threads:
+        return seconds
+    settings.cuts.exact |= seconds <= max(
+        settings.thresholds.visit_seconds, pair_scan_seconds(problem)
+    )
+    return math.inf
+
+
+def pair_scan_seconds(problem: Problem) -> float:
+    """Predict how long it takes to find the pairs of masks that can differ at all."""
+    return problem.form.n_terms * problem.form.n_trees * costs.SECONDS_PER_TREE_OF_PAIR
 
 
 def visiting_seconds(question: CornerQuestion, *, is_weighed: bool = False) -> float:
@@ -76,7 +86,10 @@ def visited(problem: Problem, settings: Settings, method: str) -> Tally | None:
         tally = count_by_visiting(problem, settings.within(0.5), method)
     except BudgetError:
         return None
-    return None if tally.stop_reason is StopReason.TIMEOUT else tally
+    if tally.stop_reason is not StopReason.TIMEOUT:
+        return tally
+    settings.cuts.exact = True
+    return None
 
 
 def count_by_visiting(problem: Problem, settings: Settings, method: str = Method.VISIT) -> Tally:
@@ -116,7 +129,10 @@ def completed_visit(
     run.visit()
     if run.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    return run if run.is_complete else None
+    if run.is_complete:
+        return run
+    settings.cuts.exact |= run.stop_reason is StopReason.TIMEOUT
+    return None
 
 
 def _companions(problem: Problem, settings: Settings) -> list[CornerQuestion]:

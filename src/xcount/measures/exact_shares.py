@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.exact import ExactRun, pair_scan_seconds, slices_of
+from xcount.counters.exact import ExactRun, slices_of
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Bounds, StopReason
-from xcount.counters.visit import completed_visit, corner_seconds
+from xcount.counters.visit import completed_visit, corner_seconds, pair_scan_seconds
 from xcount.measures.products import ProductComponent, WeighedPart, laid_bytes, laying_seconds
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition

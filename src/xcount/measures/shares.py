@@ -66,9 +66,11 @@ def measure(
             part, n_open = 1 / n_open, n_open - 1
             limit = chosen.max_share if name == chosen.judge else None
         try:
-            limited = chosen.within(part, LEAST_SECONDS, DEFAULT_TIMEOUT_SECONDS)
+            limited = chosen.within(part, LEAST_SECONDS, DEFAULT_TIMEOUT_SECONDS).for_one_answer()
             own = measure_of(name, problem.grid, weighing)
-            found[name] = _measured(own, problem, replace(limited, max_share=limit), proved)
+            share = _measured(own, problem, replace(limited, max_share=limit), proved)
+            cuts = {} if share.confidence == 1 else limited.cuts.details()
+            found[name] = replace(share, details={**share.details, **cuts})
         except OutOfLimitsError:
             found[name] = unknown(name, StopReason.TIMEOUT)
         except BudgetError as error:

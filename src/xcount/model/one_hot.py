@@ -238,7 +238,8 @@ class OneHotEncoding:
             is_whole, is_empty = _kinds_of_rows(group, inputs.at(kept).matrix(group.columns))
             if not is_whole.all():
                 rows = tuple(kept[~is_whole].tolist())
-                found.append(BrokenGroup(group.name, rows, len(kept), is_empty[~is_whole].all()))
+                all_empty = bool(is_empty[~is_whole].all())
+                found.append(BrokenGroup(group.name, rows, len(kept), all_empty))
         return found
 
     def features_of(self, inputs: Inputs) -> Inputs:

@@ -21,6 +21,7 @@ from xcount.report.lead import (
 from xcount.report.sentences import (
     OWN_GRID,
     SHARED_GRID,
+    cut_short_sentence,
     gaps_sentence,
     label_of,
     mean_share_text,
@@ -189,6 +190,7 @@ def _conclusion(audit: AuditResult) -> list[RenderableType]:
     lines: list[RenderableType] = [escaped(about_gaps), *_domain(audit.domain), OWN_GRID]
     if any(result.judged.value is None for result in audit.results):
         lines.append("If only an interval is known, its lower end decides the rank.")
+    lines += cut_short_sentence(audit.results)
     if len(audit.results) < audit.n_planned:
         lines.append(f"Stopped after {len(audit.results)} of {audit.n_planned} counts.")
     return [*lines]
@@ -206,6 +208,7 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
     about_gaps = gaps_sentence(comparison.gap_origin, comparison.results)
     lines = [escaped(about_gaps), *_domain(comparison.domain), SHARED_GRID]
     lines += _population_of(comparison.results)
+    lines += cut_short_sentence(comparison.results)
     if not comparison.is_whole:
         lines.append(f"Stopped after {comparison.n_results} of {comparison.n_planned} counts.")
     word = "" if comparison.verdict is None else f"{coloured(comparison.verdict)}: "

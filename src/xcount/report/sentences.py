@@ -19,7 +19,12 @@ from xcount.report.words.numbers import (
     limit_percent,
     short_share,
 )
-from xcount.report.words.shares import of_measured, realism_words, why_rows_undecided
+from xcount.report.words.shares import (
+    cut_short_words,
+    of_measured,
+    realism_words,
+    why_rows_undecided,
+)
 from xcount.runs.audit import AuditResult
 from xcount.runs.compared import ModelSummary
 from xcount.support.interval import Interval
@@ -449,8 +454,21 @@ def _arithmetic(results: Sequence[CountResult]) -> str:
     )
 
 
+def cut_short_sentence(results: Sequence[CountResult]) -> list[str]:
+    """Say how many answers another machine, or more time, might change."""
+    cut = [result for result in results if result.cut_short]
+    if not cut:
+        return []
+    kinds = {what for result in cut for what in result.cut_short}
+    how_many = _some_of(len(cut), len(results), "count", "counts", ("depends", "depend"))
+    return [
+        f"{how_many} on the speed of the machine: {cut_short_words(kinds)}. The bounds are "
+        "valid all the same; with more time (--timeout), the count may come out exact."
+    ]
+
+
 def _what_stopped(audit: AuditResult) -> list[str]:
-    said = []
+    said = cut_short_sentence(audit.results)
     kind = "" if _measures_of(audit) == [REGIONS] else " of regions"
     counts = (len(audit.results), f"count{kind}", f"counts{kind}", _PAST)
     for reason, words in _LIMIT_WORDS.items():

@@ -16,7 +16,7 @@ from xcount.support.numerals import to_json
 from xcount.support.records import columns_of
 from xcount.support.visible import visible
 
-COLUMNS = tuple(str(field.json.column) for field in columns_of(CountResult))
+COLUMNS = (*(str(field.json.column) for field in columns_of(CountResult)), "cut_short")
 _RATIO_COLUMNS = ("ratio", "ratio_low", "ratio_high", "ratio_confidence")
 _SHARE_KEYS = ("share", "low", "high")
 _ROW_KEYS = ("n_sensitive", "n_rows", "outside", "left_out", "left_out_reasons", "n_fixed")
@@ -94,7 +94,8 @@ def value_of(measured: Measured, key: str) -> object:
 
 
 def _row(result: CountResult) -> list[str]:
-    return [cell(field.cell_of(result)) for field in columns_of(CountResult)]
+    own = [cell(field.cell_of(result)) for field in columns_of(CountResult)]
+    return [*own, cell("; ".join(result.cut_short))]
 
 
 def cell(value: object) -> str:

@@ -24,6 +24,7 @@ from xcount.report.words.numbers import (
     sure_words,
 )
 from xcount.report.words.shares import (
+    cut_short_words,
     has_rows,
     realism_words,
     rows_share,
@@ -405,8 +406,8 @@ def _share_interval(result: CountResult) -> str:
 
 
 def _run_text(result: CountResult) -> str:
-    is_cut = result.details.get("exact_cut_short")
-    why = " (the time limit cut exact counting short)" if is_cut else ""
+    cut = cut_short_words(result.cut_short)
+    why = "" if cut is None else f" ({cut})"
     return (
         f"{result.method}, {_STOPPED[result.stop_reason]}{why}, {seconds_text(result.seconds)}, "
         f"{bytes_text(result.peak_memory_bytes)}"

@@ -20,10 +20,10 @@ from xcount.answers.explain.place_search import PlaceSearch
 from xcount.answers.explanation import Place
 from xcount.answers.witness.search import RegionFinder
 from xcount.counters.costs import FREE_PAIR_SCAN_SECONDS
-from xcount.counters.exact import pair_scan_seconds
 from xcount.counters.sampling.intervals import share_intervals
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
+from xcount.counters.visit import pair_scan_seconds
 from xcount.errors import BudgetError, OutOfLimitsError
 from xcount.measures.exact_shares import Budget
 from xcount.measures.measure import Box, Measure, inside

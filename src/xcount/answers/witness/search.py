@@ -19,13 +19,13 @@ from xcount.answers.witness.climb import Climber, can_climb
 from xcount.answers.witness.visited_draws import VisitedDraws
 from xcount.counters.costs import FREE_PAIR_SCAN_SECONDS, MAX_LISTED, VISIT_SECONDS
 from xcount.counters.decisions import RegionDecider
-from xcount.counters.exact import ExactRun, pair_scan_seconds
+from xcount.counters.exact import ExactRun
 from xcount.counters.sampling.box_draws import BoxDraws
 from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
 from xcount.counters.solutions import Solutions
 from xcount.counters.tally import Progress, StopReason
-from xcount.counters.visit import corner_seconds, visited
+from xcount.counters.visit import corner_seconds, pair_scan_seconds, visited
 from xcount.errors import BudgetError, OutOfLimitsError, QueryWarning
 from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem

@@ -19,14 +19,14 @@ from xcount.counters import costs
 from xcount.counters.cover import is_affordable, seconds_of_trees
 from xcount.counters.decisions import is_long_row, n_decided_together
 from xcount.counters.engine import Draws
-from xcount.counters.exact import ExactRun, pair_scan_seconds
+from xcount.counters.exact import ExactRun
 from xcount.counters.sampling.draws import BATCH, CellDraws, CoverDraws, RegionDraws, RowDraws
 from xcount.counters.sampling.estimator import Estimator, KnownPart
 from xcount.counters.sampling.pilot import Pilot
 from xcount.counters.sampling.policy import SuccessiveEstimates
 from xcount.counters.settings import DEFAULT_MEMORY_BYTES, Settings
 from xcount.counters.tally import Bounds, Progress, StopReason, Tally
-from xcount.counters.visit import visited
+from xcount.counters.visit import pair_scan_seconds, visited
 from xcount.errors import BudgetError
 from xcount.problem.form import refuse_many_masks
 from xcount.problem.problem import Problem
@@ -280,7 +280,9 @@ class CountEstimate:
             settings = self._settings
             if isinstance(self._draws, RegionDraws):
                 part = costs.TUNING_PART * settings.search_seconds()
-                self._draws.tune(settings.seed & (2**64 - 1), settings.n_threads, part, self._tell)
+                seed = settings.seed & (2**64 - 1)
+                is_tuned = self._draws.tune(seed, settings.n_threads, part, self._tell)
+                settings.cuts.samples |= not is_tuned
             self._plain = Estimator(self._draws, self._known_part(), settings, series=self._series)
         return self._plain
 
@@ -321,7 +323,9 @@ class CountEstimate:
             price = cover.seconds_per_sample * estimator.samples_needed(pilot)
             spent = cover.work * costs.SECONDS_PER_COVER_WORK
             limit = settings.memory_bytes or DEFAULT_MEMORY_BYTES
-            full = cover.is_full or cover.n_bytes * 3 > limit or time.monotonic() >= deadline
+            is_late = time.monotonic() >= deadline
+            settings.cuts.samples |= is_late
+            full = cover.is_full or cover.n_bytes * 3 > limit or is_late
             # Doubling the work may shrink the cover twice as much as the last doubling did.
             gain = price * (1 - float(Fraction(known_part.undecided, before)) ** 2)
             is_promising = gain > spent or spent < settings.thresholds.trial_part * plain_price
@@ -400,6 +404,7 @@ def rest_to_sample(problem: Problem, settings: Settings) -> Rest:
     run.solve(())
     if run.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
+    settings.cuts.samples |= run.stop_reason is StopReason.TIMEOUT
     return replace(Rest.of(run), known=Rest.everything(problem).known)
 
 

@@ -139,15 +139,17 @@ class RegionDraws(NativeDraws):
         seconds: float = math.inf,
         on_pause: Callable[[], None] | None = None,
         budgets: Sequence[int] = costs.SEARCH_BUDGETS,
-    ) -> None:
+    ) -> bool:
         """Choose the budget by a few samples: a larger one if it decides far more of them.
 
-        If time runs out before half of the samples are decided, the choice so far stays.
+        If time runs out before half of the samples are decided, the choice so far stays. Return
+        whether there was time for all samples.
         """
         if self._question not in _TUNED:
             _TUNED[self._question] = self._tuned(budgets, seed, n_threads, seconds, on_pause)
-        self._budget, self._nodes_per_sample = _TUNED[self._question]
+        self._budget, self._nodes_per_sample, is_done = _TUNED[self._question]
         self._native.budget = self._budget
+        return is_done
 
     def _tuned(
         self,
@@ -156,15 +158,16 @@ class RegionDraws(NativeDraws):
         n_threads: int,
         seconds: float,
         on_pause: Callable[[], None] | None,
-    ) -> tuple[int, float]:
-        """Return a budget, and how many nodes a search looks at with it."""
-        chosen, nodes, least = budgets[0], 0.0, math.inf
+    ) -> tuple[int, float, bool]:
+        """Return a budget, the nodes that a search looks at with it, and if all were tried."""
+        chosen, nodes, least, is_done = budgets[0], 0.0, math.inf, True
         n_tried = costs.N_TRIED_SAMPLES
         end = time.monotonic() + seconds
         for budget in budgets:
             left = max(0.0, end - time.monotonic())
             key = (budget, seed, _TRIAL_STREAM)
             n, n_open, n_nodes = self._native.try_budget(*key, n_tried, n_threads, left, on_pause)
+            is_done &= n == n_tried
             if 2 * n < n_tried:
                 break
             part_open = n_open / (n * self.levels)
@@ -172,7 +175,7 @@ class RegionDraws(NativeDraws):
                 chosen, nodes, least = budget, n_nodes / n, part_open
             if part_open <= _DECIDED_ENOUGH:
                 break
-        return chosen, nodes
+        return chosen, nodes, is_done
 
     def decide(self, regions: NDArray[np.int32]) -> NDArray[np.uint8]:
         """Return for each region, row after row, whether it is sensitive, not, or open."""
@@ -185,7 +188,7 @@ class RegionDraws(NativeDraws):
         )
 
 
-_TUNED: WeakKeyDictionary[CornerQuestion, tuple[int, float]] = WeakKeyDictionary()
+_TUNED: WeakKeyDictionary[CornerQuestion, tuple[int, float, bool]] = WeakKeyDictionary()
 """The budget and nodes per search chosen for questions that are still in use."""
 
 

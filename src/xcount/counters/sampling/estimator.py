@@ -194,11 +194,13 @@ class Estimator:
                 break
             batches, left = self._pilot_batches, end - time.monotonic()
             if left <= 0:
+                self._settings.cuts.samples = True
                 break
             chunk = max(1, min(batches // costs.PILOT_GROWTH, max_batches - batches))
             try:
                 drawn, hits, *_ = self._draw(self._pilot_stream, batches, chunk, left)
             except OutOfTimeError:
+                self._settings.cuts.samples = True
                 break
             self._piloted += drawn
             self._pilot_batches += chunk

@@ -279,7 +279,6 @@ class Scheduler(ABC, Generic[Found]):
         self._exact_work = spent
         self._exact_seconds = 0.0  # by the clock, for the time limit
         self._can_count = True  # exact work may still find the answer
-        self._is_cut_short = False  # the limit of time ended exact work that was not over
         self._estimates: SuccessiveEstimates | None = None  # made on first use
 
     @abstractmethod
@@ -335,7 +334,7 @@ class Scheduler(ABC, Generic[Found]):
                 self._can_count = False
             is_turn = price <= worth or worth >= self._thresholds.alone_seconds
             if is_turn or not self._can_count or self._is_late():
-                self._is_cut_short |= not is_turn and self._can_count
+                self._settings.cuts.exact |= not is_turn and self._can_count
                 is_short = self._visit_seconds <= self._thresholds.visit_seconds
                 return self._visit() if is_short else None
             self._work_until(min(price, 2 * worth))
@@ -399,7 +398,7 @@ class Scheduler(ABC, Generic[Found]):
             cost = next(self._slices, None)
             self._exact_work += cost or 0.0
             is_late = cost is not None and settings.expired()
-            self._is_cut_short |= is_late
+            settings.cuts.exact |= is_late
             self._can_count = cost is not None and not is_late
         self._exact_seconds += time.monotonic() - started
         self._exact.end()

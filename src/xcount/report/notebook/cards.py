@@ -42,7 +42,7 @@ from xcount.report.words.numbers import (
     seconds_text,
     share_words,
 )
-from xcount.report.words.shares import among_whom, of_measured
+from xcount.report.words.shares import among_whom, cut_short_words, of_measured
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared
@@ -87,6 +87,7 @@ def _(result: CountResult) -> Markup:
             *([f"within {result.domain.text}"] if result.domain else []),
             *_places(result),
             f"{_model_text(result.model)}; {result.method}, {seconds_text(result.seconds)}",
+            *(words for words in [cut_short_words(result.cut_short)] if words is not None),
         ],
         result.verdict,
     )

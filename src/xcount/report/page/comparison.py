@@ -35,6 +35,7 @@ from xcount.report.page.tables import Cell, Row, fact_list, number_cell, row, ta
 from xcount.report.sentences import (
     NOT_SAID,
     SHARED_GRID,
+    cut_short_sentence,
     mean_share_text,
     panel_label,
     what_counts,
@@ -433,6 +434,7 @@ def _record(comparison: CompareResult) -> Markup:
         ("Measure", comparison.judge),
         ("Gaps", _gaps(comparison)),
         ("Counts", f"{exact} of {len(results)} exact"),
+        *(("Time limit", sentence) for sentence in cut_short_sentence(results)),
         ("Computing time", seconds_text(sum(result.seconds for result in results))),
         ("Versions", ", ".join(f"{k} {v}" for k, v in comparison.versions.items())),
         ("Started", comparison.created),

@@ -32,7 +32,7 @@ from xcount.report.words.numbers import (
     sure_words,
     table_share,
 )
-from xcount.report.words.shares import file_name, share_of_changeable
+from xcount.report.words.shares import cut_short_words, file_name, share_of_changeable
 from xcount.runs.audit import AuditResult
 from xcount.runs.inputs import Input
 from xcount.support.interval import Interval
@@ -71,6 +71,8 @@ def _count_row(view: View, result: CountResult, is_judged: bool) -> Row:
     among = share_of_changeable(measured)
     sure = sure_words(share) if among is None else f"{sure_words(share)}; {among}"
     stopped = f"{result.stop_reason}, {seconds_text(result.seconds)}"
+    cut = cut_short_words(result.cut_short)
+    stopped += "" if cut is None else f"; {cut}"
     return row(
         text_cell(view.link(result.sensitive)),
         Cell(panel_label(result.distance, result.change), result.change.size),

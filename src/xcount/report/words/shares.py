@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -27,6 +27,7 @@ from xcount.support.visible import visible
 OF_PEOPLE = ("rows", "population")
 """Measures that speak of people, the plainest first."""
 _LISTED = 3
+_CUT_SHORT = {"exact": "exact counting", "samples": "trial samples"}
 
 
 def of_whom(measured: Measured) -> str:
@@ -88,6 +89,17 @@ def rows_words(measured: Measured, names: Sequence[str] = ()) -> str:
     """
     asked = f"{_n_sensitive(measured)} of {plural(_n_asked(measured), 'row')}"
     return "; ".join([asked, *notes_of(measured, names)])
+
+
+def cut_short_words(kinds: Collection[str]) -> str | None:
+    """Return what the time limit cut short before an estimate; None if nothing.
+
+    Example:
+        >>> cut_short_words(("exact",))
+        'the time limit cut exact counting short'
+    """
+    words = " and ".join(words for kind, words in _CUT_SHORT.items() if kind in kinds)
+    return f"the time limit cut {words} short" if words else None
 
 
 def has_rows(measured: Measured | None) -> bool:
