@@ -52,6 +52,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "domain",
         "guards",
         "rules",
+        "allowed",
         "grid",
         "column_groups",
         "cell_words",

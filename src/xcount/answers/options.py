@@ -168,6 +168,37 @@ class DomainOptions:
             repeated="list",
         ),
     )
+    where_from: Words = field(
+        default=(),
+        metadata=option(
+            "Ask only about regions, rows and people that satisfy a condition; they may change to "
+            "others: 'age >= 62'. May be repeated.",
+            "conditions on the regions that changes start from: only those are asked about.",
+            metavar="COND",
+            repeated="list",
+        ),
+    )
+    where_to: Words = field(
+        default=(),
+        metadata=option(
+            "Count only changes that lead to a region that satisfies a condition: 'age < 62'. "
+            "May be repeated.",
+            "conditions on the regions that changes lead to.",
+            metavar="COND",
+            repeated="list",
+        ),
+    )
+    along: Words = field(
+        default=(),
+        metadata=option(
+            "Exchange values of another feature whenever a sensitive feature changes: "
+            "'relationship: Husband <-> Wife'. Separate several pairs by commas. May be repeated.",
+            "values of features that are not sensitive, exchanged whenever a sensitive feature "
+            "changes: ``relationship: Husband <-> Wife``.",
+            metavar="'NAME: VALUE <-> VALUE'",
+            repeated="list",
+        ),
+    )
     rule: Words = field(
         default=(),
         metadata=option(
@@ -206,6 +237,9 @@ class DomainOptions:
             where=self.where,
             rule=self.rule,
             unknown=self.unknown,
+            where_from=self.where_from,
+            where_to=self.where_to,
+            along=self.along,
         )
 
 

@@ -22,6 +22,8 @@ from xcount.cli import batch, parameters
         "xcount count model.json --sensitive age --gap 2 --measure volume,rows --data people.csv",
         "xcount count model.json --sensitive sex --flip --judge rows --data people.csv "
         "--max-share 1%",
+        "xcount count model.json --sensitive age --gap 0 --direction up --where-from 'age >= 62' "
+        "--where-to 'age < 62'",
         "xcount count model.json --sensitive sex --gap 0.5 --explain",
         "xcount count model.json --sensitive age --gap 2 --question age.question",
         "xcount count model.json --sensitive age --gap 2 --cluster tcp://scheduler:8786",

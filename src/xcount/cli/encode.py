@@ -58,8 +58,9 @@ def command(model: str, trust_pickle: bool, path: str | None, **options: Any) ->
     grid = Grid.of(ensemble, missing=asked.missing, domain=regions)
     problem = Problem(ensemble, grid, query)
     if problem.is_split:
-        remedy = "give conditions with --where" if grid.rules else "add --unknown"
-        raise click.UsageError(f"a formula knows no rules for changes; {remedy}")
+        has_words = grid.rules or grid.allowed
+        remedy = "give conditions with --where" if has_words else "add --unknown"
+        raise click.UsageError(f"a formula knows no {grid.split_by}; {remedy}")
     _write(encode(problem), path or "-")
     return ANSWERED
 

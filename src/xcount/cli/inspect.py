@@ -31,7 +31,7 @@ OF_REGIONS = ("missing", "one_hot", "where", "rule", "domain")
 )
 @click.argument("model", metavar="MODEL")
 @parameters.declared(TrustOption)
-@parameters.declared(DomainOptions, without=("unknown",))
+@parameters.declared(DomainOptions, without=("unknown", "where_from", "where_to", "along"))
 @click.option(
     "--domain-template",
     "template",

@@ -39,7 +39,7 @@ def counter(method: str, problem: Problem | None = None) -> Counter:
         raise QueryError(f"method {method!r} counts gaps alone; methods for this are {known}")
     if problem is not None and method in GAPS_ONLY and problem.is_split:
         known = ", ".join(name for name in METHODS if name not in GAPS_ONLY)
-        unknown = "rules" if problem.grid.rules else "values that may only be left"
+        unknown = problem.grid.split_by
         raise QueryError(f"method {method!r} knows no {unknown}; methods for this are {known}")
     module, _, name = _COUNTERS[Method(method)].partition(":")
     found: Counter = getattr(import_module(module), name)

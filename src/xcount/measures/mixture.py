@@ -22,7 +22,6 @@ from xcount.measures.weighting import Weighing, marginal_weights, volume_weights
 from xcount.problem.parts import Part
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
-from xcount.question.rules import Box as RuleBox
 
 MAX_PARTS = 4096
 """Most products to draw from, counted separately for each box of the domain."""
@@ -188,7 +187,7 @@ class Mixture(Measure):
             if not all(len(own) for own in cells.values()):
                 continue
             listed = {f: tuple(own.tolist()) for f, own in cells.items()}
-            part = Part.of_box(problem, RuleBox(listed, rule_box.masks, rule_box.starts))
+            part = Part.of_box(problem, replace(rule_box, cells=listed))
             here = [product.in_part(part) for product in products]
             yield part, [product for product in here if product.weight > 0]
 

@@ -1,7 +1,8 @@
 """Sensitive features joined into one, if not all combinations of their cells exist.
 
-The joint feature is categorical, with a category for each mask that exists; tests of the features
-become tests of a set of masks, and the distance of two masks stays the same
+Features that move along with them are joined, too. The joint feature is categorical, with a
+category for each mask that exists; tests of the features become tests of a set of masks, and the
+distance of two masks stays the same
 (:attr:`~xcount.question.grid.Axis.joined`).
 """
 
@@ -18,20 +19,26 @@ from xcount.question.grid import Axis, Grid, JoinedAxes
 
 
 def joined(
-    ensemble: Ensemble, grid: Grid, features: Sequence[int], masks: NDArray[np.int64]
-) -> tuple[Ensemble, Grid]:
-    """Return the ensemble and grid with the features joined, in the place of the first.
+    ensemble: Ensemble,
+    grid: Grid,
+    features: Sequence[int],
+    masks: NDArray[np.int64],
+    n_sensitive: int,
+) -> tuple[Ensemble, Grid, int]:
+    """Return the ensemble and grid with the features joined, and the number of the joint feature.
 
     Args:
         ensemble: the trees.
         grid: their cells.
-        features: the features to join, ascending.
+        features: the features to join; the joint one stands in the place of the first.
         masks: a row of their cells for each mask that exists.
+        n_sensitive: how many of the features count for distances: the first ones.
     """
     first, others = features[0], set(features[1:])
     codes = tuple(range(len(masks)))
     feature = Feature(" x ".join(grid.axes[f].feature.name for f in features), codes)
-    parts = JoinedAxes(tuple(grid.axes[f] for f in features), masks)
+    counted = tuple(grid.axes[f] for f in features[:n_sensitive])
+    parts = JoinedAxes(counted, masks[:, :n_sensitive])
     axis = Axis(feature, np.empty(0), tuple((code,) for code in codes), joined=parts)
     kept = [f for f in range(len(grid.axes)) if f not in others]
     number = np.full(len(grid.axes) + 1, -1, dtype=np.int32)
@@ -43,6 +50,7 @@ def joined(
     return (
         replace(ensemble, features=own, trees=trees, encoding=None),
         Grid(tuple(axes), grid.input_dtype, grid.domain),
+        int(number[first]),
     )
 
 

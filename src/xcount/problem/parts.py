@@ -1,14 +1,13 @@
 """A question in which not every change is allowed everywhere, as a sum over boxes of the domain.
 
-Rules leave out regions, and some cells may be left but not entered: a missing value, say. Every
-region is counted in one part, and all masks that it may change to there exist in that part: counts
-add up.
+Rules leave out regions, and not every change is allowed (:mod:`xcount.question.allowed`). Every
+region is counted in one part, and it may change to all other masks of that part: counts add up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -29,12 +28,15 @@ class Part:
         problem: the question on the cells of the box.
         cells: for each feature of the whole question, its cells in the box.
         masks: for each mask of ``problem``, its number in the whole question.
+        moved: the cells that features which move along have at the masks that are no starts. These
+            features are part of the masks of ``problem``.
     """
 
     problem: Problem
     whole: Problem
     cells: tuple[NDArray[np.int64], ...]
     masks: NDArray[np.int64]
+    moved: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def of_box(cls, whole: Problem, box: Box) -> Part:
@@ -47,19 +49,23 @@ class Part:
         listed = np.argwhere(exists)
         for place, feature in enumerate(sensitive):
             cells[feature] = np.array(sorted(set(listed[:, place].tolist())))
-        kept = (axis.with_cells(c.tolist()) for axis, c in zip(grid.axes, cells, strict=True))
-        axes = tuple(axis.with_all_targets() for axis in kept)
-        ensemble, query = whole.ensemble, whole.query
-        own = Grid(axes, grid.input_dtype, grid.domain)
-        if len(listed) < np.prod([len(cells[f]) for f in sensitive]):
-            places = [np.searchsorted(cells[f], listed[:, i]) for i, f in enumerate(sensitive)]
-            ensemble, own = joined(ensemble, own, sensitive, np.stack(places, axis=1))
-            query = replace(query, sensitive=(sensitive[0],))
         numbers = np.array(np.ravel_multi_index(tuple(listed.T), exists.shape), dtype=np.int64)
         starts: tuple[int, ...] | None = None
         if box.starts is not None:
             starts = tuple(np.flatnonzero(box.starts.ravel()[numbers]).tolist())
-        return cls(Problem(ensemble, own, query, starts), whole, tuple(cells), numbers)
+        ensemble, query = whole.ensemble, whole.query
+        own = _grid_of(grid, cells, box.moved)
+        if box.moved or len(listed) < np.prod([len(cells[f]) for f in sensitive]):
+            places = [np.searchsorted(cells[f], listed[:, i]) for i, f in enumerate(sensitive)]
+            for feature, cell in box.moved.items():
+                places.append(np.full(len(listed), cell))
+                places[-1][list(starts or ())] = cells[feature][0]
+            features = (*sensitive, *box.moved)
+            rows = np.stack(places, axis=1)
+            ensemble, own, joint = joined(ensemble, own, features, rows, len(sensitive))
+            query = replace(query, sensitive=(joint,))
+        problem = Problem(ensemble, own, query, starts)
+        return cls(problem, whole, tuple(cells), numbers, box.moved)
 
     def apart(self) -> Part:
         """Return the same part with its own working memory, which goes with it.
@@ -78,19 +84,19 @@ class Part:
 
     @cached_property
     def _others(self) -> list[int]:
-        """The non-sensitive features, as numbered in the whole question."""
-        sensitive = self.whole.query.sensitive
-        return [f for f in range(len(self.whole.grid.axes)) if f not in sensitive]
+        """The features that are not in the masks, as numbered in the whole question."""
+        own = (*self.whole.query.sensitive, *self.moved)
+        return [f for f in range(len(self.whole.grid.axes)) if f not in own]
 
     @cached_property
     def _columns(self) -> list[int]:
-        """The non-sensitive features, as numbered in the part."""
+        """The features that are not in the masks, as numbered in the part."""
         own = self.problem.query.sensitive
         return [f for f in range(len(self.problem.grid.axes)) if f not in own]
 
     def rows_of(self, regions: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the numbers of the regions whose non-sensitive cells are in the box."""
-        inside = [np.isin(regions[:, f], self.cells[f]) for f in self._others]
+        inside = [np.isin(regions[:, f], self.cells[f]) for f in (*self._others, *self.moved)]
         if not inside:
             return np.arange(len(regions))
         return np.flatnonzero(np.logical_and.reduce(inside))
@@ -103,8 +109,10 @@ class Part:
         return found
 
     def to_whole(self, region: NDArray[np.integer], mask: int) -> NDArray[np.int64]:
-        """Return a region of the part, with one of its masks, in the cells of the whole."""
+        """Return a region of the part, with one of its starts, in the cells of the whole."""
         found = np.zeros(len(self.whole.grid.axes), dtype=np.int64)
+        for f in self.moved:
+            found[f] = self.cells[f][0]
         for f, column in zip(self._others, self._columns, strict=True):
             found[f] = self.cells[f][region[column]]
         cells = self.whole.masks.cells(int(self.masks[mask]))
@@ -126,12 +134,16 @@ class Part:
             own = weights[f][self.cells[f]]
             total *= float(own.sum())
             found[column] = own / own.sum() if own.sum() else own
+        for f in self.moved:
+            total *= float(weights[f][self.cells[f][0]])
         own_masses = np.where(np.isin(self.masks, self.starts), masses[self.masks], 0.0)
         share = float(own_masses.sum())
         return found, own_masses / share if share else own_masses, total * share
 
 
-_BY_MASKS: Slot[tuple[bytes, bytes], Part] = Slot("all regions with some masks")
+_Key = tuple[bytes, bytes, tuple[tuple[int, int, int], ...]]
+"""Masks, starts, and the features that move along, with their cells before and after."""
+_BY_MASKS: Slot[_Key, Part] = Slot("all regions with some masks")
 _PARTS: Slot[None, tuple[Part, ...]] = Slot("parts of the domain")
 
 
@@ -141,9 +153,10 @@ def by_masks(problem: Problem, parts: Sequence[Part]) -> list[tuple[Part, list[i
     Each comes with the indices of the parts that it replaces. There are few of them, however many
     boxes the domain has.
     """
-    members: dict[tuple[bytes, bytes], list[int]] = {}
+    members: dict[_Key, list[int]] = {}
     for number, part in enumerate(parts):
-        key = part.masks.tobytes(), part.starts.tobytes()
+        moved = tuple((f, int(part.cells[f][0]), cell) for f, cell in part.moved.items())
+        key = part.masks.tobytes(), part.starts.tobytes(), moved
         members.setdefault(key, []).append(number)
     shape = [problem.grid.axes[f].n_cells for f in problem.query.sensitive]
 
@@ -154,12 +167,22 @@ def by_masks(problem: Problem, parts: Sequence[Part]) -> list[tuple[Part, list[i
 
     def widened(part: Part) -> Part:
         starts = None if part.problem.starts is None else flags(part.starts)
-        return Part.of_box(problem, Box({}, flags(part.masks), starts))
+        cells = {f: (int(part.cells[f][0]),) for f in part.moved}
+        return Part.of_box(problem, Box(cells, flags(part.masks), starts, part.moved))
 
     return [
         (problem.workspace.once(_BY_MASKS, key, partial(widened, parts[numbers[0]])), numbers)
         for key, numbers in members.items()
     ]
+
+
+def _grid_of(grid: Grid, cells: Sequence[NDArray[np.int64]], moved: Mapping[int, int]) -> Grid:
+    """Return the grid with only some cells; features that move along keep all of theirs."""
+    axes = (
+        (axis if f in moved else axis.with_cells(own.tolist())).with_all_targets()
+        for f, (axis, own) in enumerate(zip(grid.axes, cells, strict=True))
+    )
+    return Grid(tuple(axes), grid.input_dtype, grid.domain)
 
 
 def parts_of(problem: Problem) -> tuple[Part, ...]:

@@ -137,6 +137,34 @@ def parse_rule(text: str) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]
     return parse_conditions(sides[0]), parse_conditions(sides[1])
 
 
+def parse_exchange(text: str) -> tuple[str, tuple[tuple[OneOf, OneOf], ...]]:
+    """Return the feature and the pairs of values of an exchange, ``NAME: VALUE <-> VALUE, ...``.
+
+    Example:
+        >>> name, pairs = parse_exchange("relationship: Husband <-> Wife")
+        >>> name, pairs[0][0].words, pairs[0][1].words
+        ('relationship', ('Husband',), ('Wife',))
+    """
+    name, *rest = _split(text, ":")
+    found = []
+    for pair in _split(text[_hidden(text).find(":") + 1 :], ",") if rest else ():
+        values = _split(pair, "<->")
+        if len(values) != 2 or not all(values):
+            raise _no_exchange(text)
+        first, second = (OneOf((_plain(value, text),)) for value in values)
+        found.append((first, second))
+    if not found or not name:
+        raise _no_exchange(text)
+    return _plain(name, text), tuple(found)
+
+
+def _no_exchange(text: str) -> QueryError:
+    return QueryError(
+        f"cannot read {text!r}; what moves along is 'NAME: VALUE <-> VALUE', such as "
+        "'relationship: Husband <-> Wife'; several pairs are separated by commas"
+    )
+
+
 def _hidden(text: str) -> str:
     """Return the text with quoted parts masked, at the same positions."""
     return _QUOTED.sub(lambda match: "'" + "_" * (len(match[0]) - 2) + "'", text)

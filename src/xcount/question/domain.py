@@ -1,8 +1,11 @@
-"""The domain: which regions exist, in the user's words.
+"""The domain: which regions exist and which changes are allowed, in the user's words.
 
 - ``one_hot``: columns of which exactly one is 1 are one categorical feature.
 - ``where``: conditions that every region fulfils, those it starts from and its neighbours.
+- ``where_from``: conditions on the regions that changes start from; only those are asked about.
+- ``where_to``: conditions on the regions that changes lead to.
 - ``rule``: ``COND -> COND``; regions that break it do not exist.
+- ``along``: ``NAME: VALUE <-> VALUE``; exchanged whenever a sensitive feature changes.
 - ``unknown``: whether a value may become a category that the model does not know.
 
 A domain is only text, the same in options, TOML files, Python and JSON; a model gives it meaning
@@ -27,7 +30,7 @@ from xcount.support.records import Json, record, to_dict
 from xcount.support.visible import visible
 
 if TYPE_CHECKING:
-    from xcount.question.condition import Condition
+    from xcount.question.condition import Condition, OneOf
 
 WITH_NONE = f"+{NONE}"
 """Marks a group in its list of columns if all of them may be 0."""
@@ -58,6 +61,21 @@ class Domain:
         bool,
         Json("Whether values may become categories unknown to the model.", is_optional=True),
     ] = False
+    where_from: Annotated[
+        tuple[str, ...],
+        Json("Conditions on the regions that changes start from.", is_optional=True),
+    ] = ()
+    where_to: Annotated[
+        tuple[str, ...],
+        Json("Conditions on the regions that changes lead to.", is_optional=True),
+    ] = ()
+    along: Annotated[
+        tuple[str, ...],
+        Json(
+            "Values of features that are exchanged whenever a sensitive feature changes.",
+            is_optional=True,
+        ),
+    ] = ()
     places: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """The place of each text in the domain's file, for messages only."""
 
@@ -70,6 +88,9 @@ class Domain:
         where: Words = (),
         rule: Words = (),
         unknown: bool = False,
+        where_from: Words = (),
+        where_to: Words = (),
+        along: Words = (),
     ) -> Domain:
         """Return the domain of a file, mapping or domain, with more groups and conditions.
 
@@ -79,6 +100,9 @@ class Domain:
             where: conditions.
             rule: rules ``COND -> COND``.
             unknown: whether a value may become a category that the model does not know.
+            where_from: conditions on the regions that changes start from.
+            where_to: conditions on the regions that changes lead to.
+            along: values to exchange whenever a sensitive feature changes.
         """
         base = _base(domain)
         groups = dict(base.one_hot)
@@ -86,12 +110,27 @@ class Domain:
             if name in groups:
                 raise QueryError(f"the one-hot group {name!r} is given twice")
             groups[name] = columns
-        conditions = (*base.where, *_listed(where, "where"))
-        rules = (*base.rule, *_listed(rule, "rule"))
-        return cls(groups, conditions, rules, base.unknown or unknown, base.places)
+        return cls(
+            groups,
+            (*base.where, *_listed(where, "where")),
+            (*base.rule, *_listed(rule, "rule")),
+            base.unknown or unknown,
+            (*base.where_from, *_listed(where_from, "where_from")),
+            (*base.where_to, *_listed(where_to, "where_to")),
+            (*base.along, *_listed(along, "along")),
+            base.places,
+        )
 
     def __bool__(self) -> bool:
-        return bool(self.one_hot or self.where or self.rule or self.unknown)
+        return bool(
+            self.one_hot
+            or self.where
+            or self.rule
+            or self.unknown
+            or self.where_from
+            or self.where_to
+            or self.along
+        )
 
     def __repr__(self) -> str:
         return f"Domain({visible(self.text) or 'everything'})"
@@ -101,7 +140,10 @@ class Domain:
         """The whole domain in one line."""
         groups = [f"{name} = one of {_shortened(c)}" for name, c in self.one_hot.items()]
         unknown = ["to unknown categories, too"] if self.unknown else []
-        return "; ".join([*groups, *self.where, *self.rule, *unknown])
+        changes = [f"from {text}" for text in self.where_from]
+        changes += [f"to {text}" for text in self.where_to]
+        changes += [f"along {text}" for text in self.along]
+        return "; ".join([*groups, *self.where, *self.rule, *changes, *unknown])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ``domain`` of a result's JSON."""
@@ -110,7 +152,9 @@ class Domain:
     @property
     def fingerprint(self) -> list[object]:
         """Everything that answers depend on, for a journal's key."""
-        return [sorted(self.one_hot.items()), self.where, self.rule, self.unknown]
+        regions = [sorted(self.one_hot.items()), self.where, self.rule, self.unknown]
+        changes = [self.where_from, self.where_to, self.along]
+        return [*regions, *changes] if any(changes) else regions
 
     def pulled_back(self, ensemble: Ensemble) -> Ensemble:
         """Return the ensemble with the one-hot groups as features."""
@@ -168,12 +212,45 @@ class Domain:
                 found.append((_side(ensemble, supposed, dtype), _side(ensemble, required, dtype)))
         return found
 
+    def starts(self, ensemble: Ensemble, dtype: str) -> Side:
+        """Return the conditions on the regions that changes start from."""
+        return self._sides("where-from", self.where_from, ensemble, dtype)
+
+    def targets(self, ensemble: Ensemble, dtype: str) -> Side:
+        """Return the conditions on the regions that changes lead to."""
+        return self._sides("where-to", self.where_to, ensemble, dtype)
+
+    def _sides(self, what: str, texts: Iterable[str], ensemble: Ensemble, dtype: str) -> Side:
+        found: Side = []
+        for text in texts:
+            with self._about(what, text):
+                found += _side(ensemble, _conditions(text), dtype)
+        return found
+
+    def exchanges(self, ensemble: Ensemble, dtype: str) -> dict[int, list[ValuePair]]:
+        """Return for each feature that moves along the pairs of values that are exchanged."""
+        found: dict[int, list[ValuePair]] = {}
+        for text in self.along:
+            with self._about("along", text):
+                name, pairs = _exchange(text)
+                index = resolve_feature(ensemble, name)
+                own = found.setdefault(index, [])
+                for words in pairs:
+                    first, second = (w.values(ensemble.features[index], dtype) for w in words)
+                    named = [each for pair in own for each in pair]
+                    if first == second or first in named or second in named:
+                        raise QueryError(f"a value of {name!r} can be exchanged for one other only")
+                    own.append((first, second))
+        return found
+
     def about(self, ensemble: Ensemble, feature: int) -> str:
         """Return the conditions on one feature in words."""
         own = (c for c in self.conditions() if resolve_feature(ensemble, c.name) == feature)
         return " and ".join(f"'{condition.text}'" for condition in own)
 
 
+ValuePair = tuple[ValueSet, ValueSet]
+"""Two single values of a feature."""
 MAX_CHARACTERS = 2**24
 """The largest domain file that is read."""
 DomainLike = Domain | Mapping[str, Any] | str | os.PathLike[str] | None
@@ -199,6 +276,12 @@ def _rule(text: str) -> tuple[Sequence[Condition], Sequence[Condition]]:
     from xcount.question.condition import parse_rule  # most domains need none
 
     return parse_rule(text)
+
+
+def _exchange(text: str) -> tuple[str, Sequence[tuple[OneOf, OneOf]]]:
+    from xcount.question.condition import parse_exchange  # most domains need none
+
+    return parse_exchange(text)
 
 
 def _side(ensemble: Ensemble, conditions: Iterable[Condition], dtype: str) -> Side:
@@ -275,7 +358,7 @@ def _parsed(domain: str | os.PathLike[str], text: str) -> dict[str, Any]:
         raise QueryError(f"the domain {domain} is not valid TOML: nested too deeply") from None
 
 
-_WORDS = ("one-hot", "where", "rule", "unknown")
+_WORDS = ("one-hot", "where", "where-from", "where-to", "rule", "along", "unknown")
 
 
 _NOWHERE = _Places()
@@ -289,19 +372,23 @@ def _from_mapping(words: Mapping[str, Any], places: _Places = _NOWHERE) -> Domai
             near = nearest(name, _WORDS, cutoff=0.6)
             meant = f"; did you mean {near!r}?" if near else ""
             raise QueryError(
-                f"{places.in_front(name)}a domain has one-hot, where, rule and unknown, but no "
-                f"{name!r}{meant}"
+                f"{places.in_front(name)}a domain has {', '.join(_WORDS[:-1])} and {_WORDS[-1]}, "
+                f"but no {name!r}{meant}"
             )
     try:
         groups = _groups(known.get("one-hot", ()))
-        where, rule = (_listed(known.get(name, ()), name) for name in ("where", "rule"))
+        texts = {
+            name: _listed(known.get(name.replace("_", "-"), ()), name)
+            for name in ("where", "rule", "where_from", "where_to", "along")
+        }
         unknown = known.get("unknown", False)
         if not isinstance(unknown, bool):
             raise QueryError(f"unknown of a domain is true or false, not {unknown!r}")
     except QueryError as error:
         raise QueryError(f"{places.file}: {error}" if places.file else str(error)) from None
-    said = (*groups, *where, *rule) if places.file else ()
-    return Domain(groups, where, rule, unknown, {each: places.of(each) for each in said})
+    said = [*groups, *(text for listed in texts.values() for text in listed)]
+    found = {each: places.of(each) for each in said} if places.file else {}
+    return Domain(one_hot=groups, unknown=unknown, places=found, **texts)
 
 
 def _groups(one_hot: object) -> dict[str, tuple[str, ...]]:

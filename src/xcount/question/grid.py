@@ -16,7 +16,7 @@ remaining part; distances still count all guards in between.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal, get_args
@@ -27,10 +27,11 @@ from numpy.typing import ArrayLike, NDArray
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.inputs import Inputs
+from xcount.question.allowed import ALL_CHANGES, Allowed, ChangeAxis, Exchange
 from xcount.question.cell import CellRange
-from xcount.question.domain import EVERYTHING, Domain
+from xcount.question.domain import EVERYTHING, Domain, ValuePair
 from xcount.question.guards import collect_guards
-from xcount.question.rules import MAX_BOXES, Box, CellCondition, CellRule, boxes
+from xcount.question.rules import Box, CellCondition, CellRule, boxes
 from xcount.question.values import NumberCells, ValueSet, is_next_of_shorter, next_number
 from xcount.support.numerals import DIGITS, digits_apart, scientific_text
 from xcount.support.workspace import Slot, Workspace
@@ -245,6 +246,16 @@ class Axis:
         numbers = self.numbers.with_cells(values)
         return replace(self, given_numbers=numbers, missing_cell=missing_cell, is_restricted=False)
 
+    @cached_property
+    def for_changes(self) -> ChangeAxis:
+        """What changes may do along the axis."""
+        places = np.arange(self.n_cells)
+        has_order = np.zeros(self.n_cells, dtype=np.bool_)
+        if not self.feature.is_categorical:
+            has_order[: self._n_values] = True
+            places[: self._n_values] = self.numbers.positions
+        return ChangeAxis(self.only_starts, places, has_order)
+
     def with_all_targets(self) -> Axis:
         """Return the axis with cells that a change may enter, all of them."""
         if not self.only_starts:
@@ -260,6 +271,35 @@ class Axis:
             found = [any(a <= low < b for a, b in values.pieces) for low in lows]
         found += [] if self.missing_cell is None else [values.has_missing]
         return np.array(found, dtype=np.bool_)
+
+    def exchanged_apart(self, pairs: Iterable[ValuePair]) -> list[ValueSet]:
+        """Return the values to tell from others of their cells before they are exchanged.
+
+        A number stands for all numbers of its cell, unless the domain leaves only single ones.
+        """
+        if not (self.feature.is_categorical or self.has_single_numbers):
+            return []
+        is_apart = [pair for pair in pairs if self._cell_of(pair[0]) != self._cell_of(pair[1])]
+        return [value for pair in is_apart for value in pair]
+
+    def exchange(self, pairs: Iterable[ValuePair]) -> NDArray[np.int64]:
+        """Return for each cell the one that it becomes; -1 if the axis does not have that one."""
+        found = np.arange(self.n_cells)
+        for a, b in (tuple(map(self._cell_of, pair)) for pair in pairs):
+            for cell, other in ((a, b), (b, a)):
+                if cell >= 0 and found[cell] not in (cell, other):
+                    raise QueryError(
+                        f"the model does not tell all values of {self.feature.name!r} apart that "
+                        "are to be exchanged; name fewer of them"
+                    )
+                if cell >= 0:
+                    found[cell] = other
+        return found
+
+    def _cell_of(self, value: ValueSet) -> int:
+        """Return the cell of a single value; -1 if there is none."""
+        number = next(iter(value.codes)) if self.feature.is_categorical else value.pieces[0][0]
+        return int(self.cells_of(np.array([float(number)]))[0])
 
     def describe(self, cell: int) -> str:
         """Return the cell in words, e.g. ``30.5 <= age < 42``."""
@@ -359,6 +399,7 @@ class Grid:
     input_dtype: Literal["float32", "float64"] = "float64"
     domain: Domain = EVERYTHING
     rules: tuple[CellRule, ...] = ()
+    allowed: Allowed = ALL_CHANGES
     workspace: Workspace = field(default_factory=Workspace, init=False, repr=False)
     """Values derived from the grid and shared by its users, such as trees laid on it."""
 
@@ -408,57 +449,95 @@ class Grid:
             axes.append(axis)
         joined = replace(first, features=tuple(axis.feature for axis in axes))
         rules = domain.rules(joined, dtype)
-        told_apart = [test for sides in rules for side in sides for test in side]
-        values = domain.values(joined, dtype)
-        for index in {*values, *(index for index, _ in told_apart)}:
+        starts, targets = domain.starts(joined, dtype), domain.targets(joined, dtype)
+        tests = [*starts, *targets, *(test for sides in rules for side in sides for test in side)]
+        told_apart: dict[int, list[ValueSet]] = {}
+        for index, test in tests:
+            told_apart.setdefault(index, []).append(test)
+        values, exchanges = domain.values(joined, dtype), domain.exchanges(joined, dtype)
+        for index in {*values, *told_apart, *exchanges}:
             allowed = values.get(index, ValueSet.everything(axes[index].feature))
-            own = [test for feature, test in told_apart if feature == index]
-            axes[index] = axes[index].restricted(allowed, own)
+            cut = partial(axes[index].restricted, allowed)
+            own = told_apart.get(index, [])
+            axes[index] = cut(own)
+            if apart := axes[index].exchanged_apart(exchanges.get(index, ())):
+                axes[index] = cut([*own, *apart])
             if not axes[index].n_cells:
                 raise QueryError(_no_cell(domain, first, index))
         on_cells = tuple(CellRule(*(_on_cells(side, axes) for side in sides)) for sides in rules)
-        grid = cls(tuple(axes), dtype, domain, on_cells)  # type: ignore[arg-type]  # a Literal
-        if not grid.n_regions:
-            raise QueryError("no region is left: every one breaks a rule of the domain")
+        changes = Allowed(
+            _that_matter(_on_cells(starts, axes)),
+            _that_matter(_on_cells(targets, axes)),
+            tuple(Exchange(f, axes[f].exchange(pairs)) for f, pairs in exchanges.items()),
+        )
+        grid = cls(tuple(axes), dtype, domain, on_cells, changes)  # type: ignore[arg-type]
+        grid._check_regions()
         return grid
+
+    def _check_regions(self) -> None:
+        """Reject a domain that leaves no region, or none to start from or to change to."""
+        for what, conditions in (("from", self.allowed.starts), ("to", self.allowed.targets)):
+            for condition in conditions:
+                if not condition.holds.any():
+                    name, texts = self.axes[condition.feature].feature.name, self.domain.where_from
+                    texts = texts if what == "from" else self.domain.where_to
+                    raise QueryError(
+                        f"no region is left to change {what}: no value of {name!r} in the domain "
+                        f"fulfils where-{what} {' and '.join(map(repr, texts))}"
+                    )
+        if not self.n_regions:
+            what = " or a where-from condition" if self.allowed.starts else ""
+            raise QueryError(f"no region is left: every one breaks a rule{what} of the domain")
 
     @cached_property
     def n_regions(self) -> int:
-        """The number of regions, a Python int of any size."""
+        """The number of regions to start from, a Python int of any size."""
         counts = self.cell_counts
         return sum(box.n_regions(counts, ()) for box in self.boxes(()))
 
     def boxes(self, sensitive: Sequence[int]) -> list[Box]:
-        """Return the regions as disjoint boxes, each with masks of the sensitive features."""
+        """Return the regions to start from as disjoint boxes, each with masks to change to."""
         return self.workspace.once(_BOXES, tuple(sensitive), lambda: self._boxes(sensitive))
 
     def _boxes(self, sensitive: Sequence[int]) -> list[Box]:
-        found = boxes(self.rules, self.cell_counts, sensitive)
-        only_starts = [self.axes[f].only_starts for f in sensitive]
-        if not any(only_starts):
-            return found
-        if len(found) * math.prod(1 + len(own) for own in only_starts) > MAX_BOXES:
-            raise QueryError(
-                "too many values of the sensitive features may only be left; ask about fewer "
-                "sensitive features"
-            )
-        shape = [self.axes[f].n_cells for f in sensitive]
-        return [part for box in found for part in box.split(shape, only_starts)]
+        axes = [axis.for_changes for axis in self.axes]
+        return self.allowed.boxes(self.rules, axes, sensitive)
 
     def may_become(
         self, region: NDArray[np.integer], others: NDArray[np.integer]
     ) -> NDArray[np.bool_]:
-        """Return whether a region may change to each of the others."""
-        found = self.exists(others)
-        for feature, axis in enumerate(self.axes):
-            if axis.only_starts:
-                cells = others[:, feature]
-                found &= ~np.isin(cells, list(axis.only_starts)) | (cells == region[feature])
+        """Return whether a region may change to each of the others.
+
+        The others have the features exchanged that move along (:meth:`Allowed.moved`).
+        """
+        found: NDArray[np.bool_] = others.min(axis=1, initial=0) >= 0
+        ordered = self.allowed.rising | self.allowed.falling
+        axes = {
+            feature: axis.for_changes
+            for feature, axis in enumerate(self.axes)
+            if axis.only_starts or feature in ordered
+        }
+        whole = others[found]
+        found[found] = self.exists(whole) & self.allowed.may_lead(region, whole, axes)
         return found
 
     def is_split(self, sensitive: Sequence[int]) -> bool:
         """Return whether not all changes of the sensitive features are allowed everywhere."""
-        return bool(self.rules) or any(self.axes[f].only_starts for f in sensitive)
+        closed = any(self.axes[f].only_starts for f in sensitive)
+        return bool(self.rules) or bool(self.allowed) or closed
+
+    @property
+    def split_by(self) -> str:
+        """What makes a question a sum of parts, in the words of the user."""
+        if self.rules:
+            return "rules"
+        named = {
+            "where-from": self.allowed.starts,
+            "where-to": self.allowed.targets,
+            "along": self.allowed.along,
+            "order of changes": self.allowed.rising | self.allowed.falling,
+        }
+        return next((name for name, own in named.items() if own), "values that may only be left")
 
     def fixed_boxes(self, sensitive: Sequence[int]) -> list[Box]:
         """Return the boxes with one mask: no other one is in the domain from their regions."""
@@ -479,6 +558,10 @@ class Grid:
             found |= box.holds(regions, sensitive)
         return found
 
+    def holds(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return whether each region (of existing cells) is asked about: changes start there."""
+        return self.exists(regions) & self.allowed.are_starts(regions)
+
     def exists(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return whether each region (of existing cells) obeys the rules."""
         found = np.ones(len(regions), dtype=np.bool_)
@@ -497,14 +580,21 @@ class Grid:
         if axis.max_distance == 0 or not any(feature in rule.features for rule in self.rules):
             return False
         place = list(sensitive).index(feature)
-        for box in self.boxes(sensitive):
+        for box in boxes(self.rules, self.cell_counts, sensitive):
             cells = range(axis.n_cells) if box.masks is None else box.cells_of_mask(place)
             if axis.distance(cells[0], cells[-1]) > 0:
                 return False
         return True
 
     def check_can_change(self, sensitive: Sequence[int], ensemble: Ensemble) -> None:
-        """Reject the question if the domain leaves one cell of every sensitive feature."""
+        """Reject the question if no sensitive feature can change, or if one moves along."""
+        for exchange in self.allowed.along:
+            if exchange.feature in sensitive:
+                name = self.axes[exchange.feature].feature.name
+                raise QueryError(
+                    f"{name!r} is sensitive, so it cannot move along; ask about other features, or "
+                    "leave --along out"
+                )
         reasons = [self._why_fixed(feature, sensitive, ensemble) for feature in sensitive]
         if reasons and all(reasons):
             name = self.axes[sensitive[0]].feature.name
@@ -552,9 +642,9 @@ class Grid:
             own = np.flatnonzero(regions[:, feature] < 0)
             numbers = self._rounded(inputs.columns[feature].at(own).numbers())
             found[own] |= self.axes[feature].leaves_out(numbers)
-        if self.rules:
+        if self.rules or self.allowed.starts:
             whole = np.flatnonzero(regions.min(axis=1, initial=0) >= 0)
-            found[whole] = ~self.exists(regions[whole])
+            found[whole] = ~self.holds(regions[whole])
         return found
 
     def point(self, cells: Sequence[int]) -> NDArray[np.float64]:
@@ -620,6 +710,11 @@ def _on_cells(
     side: Sequence[tuple[int, ValueSet]], axes: Sequence[Axis]
 ) -> tuple[CellCondition, ...]:
     return tuple(CellCondition(index, axes[index].holds_in(values)) for index, values in side)
+
+
+def _that_matter(conditions: Sequence[CellCondition]) -> tuple[CellCondition, ...]:
+    """Return the conditions that do not hold in every cell."""
+    return tuple(condition for condition in conditions if not condition.holds.all())
 
 
 def _no_cell(domain: Domain, ensemble: Ensemble, feature: int) -> str:

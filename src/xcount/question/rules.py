@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
@@ -71,34 +71,14 @@ class Box:
         masks: which masks exist there, with an axis per sensitive feature; None if all do.
         starts: the masks whose regions belong to the box; the others are only there to change to.
             None if all masks do.
+        moved: the cells that features which move along have at the masks to change to. The box has
+            then one start.
     """
 
     cells: Mapping[int, tuple[int, ...]]
     masks: Flags | None = None
     starts: Flags | None = None
-
-    def split(self, shape: Sequence[int], only_starts: Sequence[Collection[int]]) -> Iterator[Box]:
-        """Yield the box as several, if some cells of sensitive features may only be left.
-
-        A feature may stay in such a cell while others change. So the regions that have the same
-        such cells have the same masks to change to: any other cell of each feature, or its own.
-
-        Args:
-            shape: the number of cells of each sensitive feature.
-            only_starts: the cells of each that a change may leave but not enter.
-        """
-        exists = np.ones(shape, dtype=np.bool_) if self.masks is None else self.masks
-        numbers = [np.arange(n) for n in shape]
-        is_open = [~np.isin(n, list(own)) for n, own in zip(numbers, only_starts, strict=True)]
-        for cells in itertools.product(*((None, *sorted(own)) for own in only_starts)):
-            masks, starts = exists, exists
-            for place, (cell, own) in enumerate(zip(cells, is_open, strict=True)):
-                here = own if cell is None else numbers[place] == cell
-                along = [-1 if i == place else 1 for i in range(len(shape))]
-                masks = masks & (own | here).reshape(along)
-                starts = starts & here.reshape(along)
-            if starts.any():
-                yield Box(self.cells, masks, starts)
+    moved: Mapping[int, int] = field(default_factory=dict)
 
     def cells_of_mask(self, place: int) -> list[int]:
         """Return the cells of the sensitive feature at that position that occur in the masks."""
@@ -202,7 +182,7 @@ class _Cases:
             if masks.any():
                 found[case] = masks
         for place in range(len(self._alike)):
-            found = _merged(found, place)
+            found = merged(found, place)
         return [
             Box(dict(zip(self._alike, case, strict=True)), None if masks.all() else masks)
             for case, masks in found.items()
@@ -241,7 +221,7 @@ def _alike(conditions: Sequence[Flags]) -> list[tuple[int, ...]]:
     return [tuple(cells) for cells in alike.values()]
 
 
-def _merged(
+def merged(
     cases: dict[tuple[tuple[int, ...], ...], Flags], place: int
 ) -> dict[tuple[tuple[int, ...], ...], Flags]:
     """Merge the cases that have the same masks and differ in the cells of only one feature."""

@@ -23,6 +23,7 @@ from xcount.problem.integers import Integers
 from xcount.problem.laid_trees import LaidTrees
 from xcount.problem.margins import IntegerMargins
 from xcount.problem.problem import Problem
+from xcount.question.allowed import Exchange
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.grid import Axis
@@ -136,6 +137,8 @@ def _flip_words(margins: IntegerMargins, change: Flip) -> str:
 
 def _lines(problem: Problem, sums: _Sums) -> Iterator[str]:
     grid, query = problem.grid, problem.query
+    if grid.allowed.rising or grid.allowed.falling:
+        raise QueryError("a question file knows no order of changes, such as monotone asks about")
     yield "xcount-question 1"
     yield from _comments(problem, sums)
     yield f"features {len(grid.axes)}"
@@ -149,11 +152,14 @@ def _lines(problem: Problem, sums: _Sums) -> Iterator[str]:
     yield f"closed {len(closed)}"
     for feature, axis in closed:
         yield f"{feature} {_ranges(np.isin(np.arange(axis.n_cells), list(axis.only_starts)))}"
-    yield "along 0"
+    yield f"along {len(grid.allowed.along)}"
+    yield from map(_exchange, grid.allowed.along)
     yield f"rules {len(grid.rules)}"
     yield from map(_rule, grid.rules)
-    yield "from 0"
-    yield "to 0"
+    starts = (*grid.allowed.starts, *_that_can_move(grid.allowed.along))
+    for word, conditions in (("from", starts), ("to", grid.allowed.targets)):
+        yield f"{word} {len(conditions)}"
+        yield from (_all_hold((condition,), "l 1", "l 0") for condition in conditions)
     yield f"outputs {len(sums.laid)}"
     for laid, base in zip(sums.laid, sums.bases, strict=True):
         constants = [f"l {base}"] if base else []
@@ -232,6 +238,19 @@ def _ranges(holds: Flags) -> str:
     padded = np.concatenate([[False], holds, [False]])
     ends = np.flatnonzero(padded[1:] != padded[:-1]).tolist()
     return " ".join(map(str, [len(ends) // 2, *ends]))
+
+
+def _exchange(exchange: Exchange) -> str:
+    """Return the cells that the cells of a feature become; one that becomes none stays."""
+    cells = np.where(exchange.cells < 0, np.arange(len(exchange.cells)), exchange.cells)
+    return _listed(str(exchange.feature), cells.tolist())
+
+
+def _that_can_move(along: Sequence[Exchange]) -> Iterator[CellCondition]:
+    """Yield conditions that leave out starts which would move out of the domain."""
+    for exchange in along:
+        if (exchange.cells < 0).any():
+            yield CellCondition(exchange.feature, exchange.cells >= 0)
 
 
 def _rule(rule: CellRule) -> str:

@@ -53,7 +53,7 @@ def problem_of_not_deciding(problem: Problem, decision: Decision) -> Problem:
     switch = Axis(_SWITCH, np.empty(0), ((OFF,), (ON,)), dtype=grid.input_dtype)
     flip = replace(decision.flip, direction="any", sureness=None)
     query = Query((len(grid.axes),), flip, None, problem.query.precision)
-    cells = Grid((*grid.axes, switch), grid.input_dtype, grid.domain, grid.rules)
+    cells = Grid((*grid.axes, switch), grid.input_dtype, grid.domain, grid.rules, grid.allowed)
     return Problem(_switched(ensemble, decision), cells, query)
 
 

@@ -76,7 +76,7 @@ def drawn_witnesses(
         return tuple(maker.made(drawn, maker.witness))
     regions = problem.grid.cells_of(rows)
     placed = np.flatnonzero((regions >= 0).all(axis=1))
-    placed = placed[problem.grid.exists(regions[placed])]
+    placed = placed[problem.grid.holds(regions[placed])]
     sensitive = placed[maker.finder.decider.decide_regions(regions[placed])]
     spread = np.linspace(0, len(sensitive) - 1, min(n, len(sensitive))).astype(int)
     chosen = sensitive[spread].tolist()
@@ -270,7 +270,7 @@ class _Maker:
         """Return the numbers of the first n rows; in a domain, of those that lie in it."""
         if self.problem.grid.domain:
             inside = np.flatnonzero((regions >= 0).all(axis=1))
-            found: list[int] = inside[self.problem.grid.exists(regions[inside])].tolist()
+            found: list[int] = inside[self.problem.grid.holds(regions[inside])].tolist()
             if not found:
                 raise QueryError(f"all {len(rows):,} rows to look near are outside the domain")
             return found[:n]
@@ -334,7 +334,8 @@ class _Maker:
         sides = (here, there[index])
         decisions = [_decision_text(side, problem) for side in sides]
         probabilities = [self._probability(side, shown) for side in sides]
-        cells = [(f, int(region[f]), int(regions[index][f])) for f in sensitive]
+        along = [exchange.feature for exchange in grid.allowed.along]
+        cells = [(f, int(region[f]), int(regions[index][f])) for f in (*sensitive, *along)]
         return Witness(
             features=problem.ensemble.feature_names,
             point=tuple(point.tolist()),
@@ -375,7 +376,8 @@ class _Maker:
             other[list(problem.query.sensitive)] = found
             return [other]
         mask = int(finder.decider.masks_of(region[np.newaxis])[0])
-        reached = [finder.with_mask(region, other) for other in problem.masks.neighbours(mask)]
+        start = problem.grid.allowed.moved(region[np.newaxis])[0]
+        reached = [finder.with_mask(start, other) for other in problem.masks.neighbours(mask)]
         allowed = problem.grid.may_become(region, np.stack(reached))
         return [other for other, may_end in zip(reached, allowed, strict=True) if may_end]
 
