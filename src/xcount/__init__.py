@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from xcount.question.domain import Domain
     from xcount.question.grid import Grid
     from xcount.question.query import Query
+    from xcount.repair.repair import repair
+    from xcount.repair.result import RepairResult
     from xcount.runs.audit import AuditResult, audit
     from xcount.runs.compare import CompareResult, compare
 
@@ -34,6 +36,7 @@ __all__ = [
     "Inspection",
     "Population",
     "Query",
+    "RepairResult",
     "Witness",
     "Witnesses",
     "XCountError",
@@ -43,6 +46,7 @@ __all__ = [
     "count",
     "inspect",
     "load",
+    "repair",
     "verify",
     "witnesses",
 ]
@@ -57,6 +61,7 @@ _HOMES = {
     "Inspection": "xcount.answers.inspection",
     "Population": "xcount.measures.population",
     "Query": "xcount.question.query",
+    "RepairResult": "xcount.repair.result",
     "Witness": "xcount.answers.witness.witness",
     "Witnesses": "xcount.answers.witness.witness",
     "XCountError": "xcount.errors",
@@ -65,6 +70,7 @@ _HOMES = {
     "count": "xcount.answers.count",
     "inspect": "xcount.answers.inspection",
     "load": "xcount.model.loaders",
+    "repair": "xcount.repair.repair",
     "verify": "xcount.answers.verify",
     "witnesses": "xcount.answers.witness.witnesses",
 }

@@ -26,7 +26,18 @@ from xcount.cli.output import INTERRUPTED, print_error
 from xcount.cli.parameters import examples
 from xcount.errors import XCountError
 
-COMMANDS = ("count", "audit", "compare", "witness", "verify", "report", "inspect", "encode", "demo")
+COMMANDS = (
+    "count",
+    "audit",
+    "compare",
+    "witness",
+    "repair",
+    "verify",
+    "report",
+    "inspect",
+    "encode",
+    "demo",
+)
 """Command names in the order of ``--help``; command ``x`` is ``xcount.cli.x:command``."""
 
 ERROR, BROKEN_PIPE = 2, 141

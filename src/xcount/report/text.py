@@ -115,7 +115,7 @@ def count_tables(result: CountResult) -> list[RenderableType]:
         card.add_row("Domain", result.domain.text)
     card.add_row("Regions", f"{count_text(result.n_regions)} (the model's own grid)")
     card.add_row("Sensitive", (answer_text(result), "bold"))
-    card.add_row("Share", _share_interval(result))
+    card.add_row("Share", share_interval(result))
     if result.judge == REGIONS:
         _add_verdict(card, result)
     for name, measured in result.measures.items():
@@ -392,7 +392,8 @@ def _model_text(result: CountResult) -> str:
     return f"{model.path} ({what})" if model.path else what
 
 
-def _share_interval(result: CountResult) -> str:
+def share_interval(result: CountResult) -> str:
+    """Return the share of the regions, with its bounds if it is not exact."""
     measured = result.measured(REGIONS)
     assert measured is not None
     changeable = share_of_changeable(measured, result.sensitive)

@@ -19,7 +19,7 @@ from xcount.model.ensemble import Ensemble
 from xcount.model.loaders import files
 from xcount.support.process import ended_by_signals
 
-__all__ = ["load"]
+__all__ = ["load", "parse_model"]
 
 _LIVE_HOMES = {
     "xgboost": "xcount.model.loaders.xgboost_json",
@@ -66,7 +66,7 @@ def _load_file(path: str | os.PathLike[str], trust_pickle: bool) -> Ensemble:
     try:
         with ended_by_signals(), _without_collecting():
             file = files.read(path)
-            ensemble = _parse(file.data, file.path, trust_pickle)
+            ensemble = parse_model(file.data, file.path, trust_pickle=trust_pickle)
     except MemoryError:
         where = os.fspath(path)
         raise ModelFormatError(f"{where}: too large for the memory of this machine") from None
@@ -85,7 +85,8 @@ def _without_collecting() -> Iterator[None]:
             gc.enable()
 
 
-def _parse(data: bytes, where: str, trust_pickle: bool) -> Ensemble:
+def parse_model(data: bytes, where: str, *, trust_pickle: bool = False) -> Ensemble:
+    """Return the ensemble of a model file's content; ``where`` is its name in messages."""
     kind = files.recognise(data)
     if kind == "json":
         return _parse_json(data, where)

@@ -1,0 +1,276 @@
+"""A repair from start to finish: model -> bounds -> smallest change -> file -> proof -> result."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.answers.count import READING_PART, solve, versions
+from xcount.answers.options import LimitOptions, QuestionOptions, TrustOption, missing_in
+from xcount.answers.result import CountResult
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress
+from xcount.errors import QueryError
+from xcount.measures.shares import weighing_of
+from xcount.measures.weighting import Weighing
+from xcount.model.ensemble import Ensemble
+from xcount.model.loaders import load, parse_model
+from xcount.problem.problem import Problem
+from xcount.question.column_groups import note_single_columns
+from xcount.question.domain import Domain
+from xcount.question.grid import Grid
+from xcount.repair.effect import moves
+from xcount.repair.program import check_solver
+from xcount.repair.questions import Words, more_queries
+from xcount.repair.result import Repaired, RepairResult
+from xcount.repair.search import Found, Search
+from xcount.repair.sufficient import sufficient_gaps
+from xcount.repair.writers import writer_of
+from xcount.repair.writers.writer import ModelWriter, Values
+from xcount.support.files import check_writable, write_atomically
+from xcount.support.options import option, python_option, takes
+from xcount.support.process import peak_memory_bytes
+
+BEFORE_SECONDS = 20.0
+"""The most time for each count of the model as it was: it is only there to compare with."""
+_BEFORE_PART = 0.25
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RepairOptions(TrustOption, LimitOptions, QuestionOptions):
+    """The options of a repair."""
+
+    also: Words = field(
+        default=(),
+        metadata=option(
+            "One more limit to keep: 'age: gap 0.3, distance 1', with gap, probability-gap or "
+            "flip; distance, direction, class, cutoff. May be repeated.",
+            "more limits to keep: texts such as ``age: gap 0.3, distance 1``, or mappings with the "
+            "names of arguments.",
+            metavar="QUESTION",
+            repeated="list",
+        ),
+    )
+    data: Any = field(
+        default=None,
+        metadata=option(
+            "CSV or Parquet file with a column per feature, best the training data: the repair "
+            "changes the predictions of its rows as little as it can.",
+            "the table whose predictions should change as little as possible, best the training "
+            "data.",
+            metavar="FILE",
+            is_required=True,
+        ),
+    )
+    output: str | os.PathLike[str] | None = field(
+        default=None,
+        metadata=option(
+            "Where to write the repaired model, in the format of MODEL.",
+            "where to write the repaired model, in the format of the file; a live model need not "
+            "be written.",
+            metavar="FILE",
+            is_required=True,
+        ),
+    )
+    verify: bool = field(
+        default=False,
+        metadata=option(
+            "Count the repaired model again with the verified counter, within the limits.",
+            "whether the verified counter counts the repaired model again, within the limits.",
+        ),
+    )
+    on_progress: Callable[[Progress], None] | None = field(
+        default=None,
+        metadata=python_option(
+            "called a few times with what the repair is doing. A notebook shows a bar unless this "
+            "is given."
+        ),
+    )
+
+
+@takes(RepairOptions)
+def repair(model: Any, options: RepairOptions) -> RepairResult:
+    """Return the same model with other leaf values, and the proof that it keeps a limit.
+
+    Leaf values change as little as the limit allows: among all changes that keep a bound of how far
+    the sum can move, the one that changes the model's own predictions of the data least. The count
+    of the repaired model, which is read back as it is written, is the proof.
+
+    Args:
+        model: a model file or a live model.
+        options: the limit, the data, and where to write the model.
+
+    Raises:
+        UnsupportedModelError: there is no writer for the model's format.
+        BudgetError: there are too many changes to bound them one by one.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import adult_held_out_path, adult_one_hot_paths
+        >>> model, domain = adult_one_hot_paths()
+        >>> result = xcount.repair(
+        ...     model, domain=domain, sensitive="sex", gap=0.5, data=adult_held_out_path()
+        ... )
+        >>> result.proved, result.method
+        (True, 'program')
+    """
+    options.check_change()
+    if str(options.precision) != "exact":
+        raise QueryError("a repair is about leaves as they are stored; leave out --precision")
+    if options.data is None:
+        raise QueryError(
+            "a repair needs rows whose predictions should change as little as possible; give "
+            "--data FILE"
+        )
+    if options.output is not None:
+        check_writable(options.output)
+    check_solver()
+    settings = options.settings(on_progress=options.on_progress)
+    return _Repair(model, options, settings).result()
+
+
+class _Repair:
+    """One repair: the model, its questions and its data."""
+
+    def __init__(self, model: Any, options: RepairOptions, settings: Settings) -> None:
+        self._options, self._settings = options, settings
+        self._is_live = not isinstance(model, str | os.PathLike)
+        self._domain: Domain = options.regions()
+        self._writer: ModelWriter = writer_of(model, trust_pickle=options.trust_pickle)
+        self._ensemble = self._domain.pulled_back(self._writer.ensemble)
+        settings.check_memory()
+        reading = settings.within(READING_PART)
+        weighing = weighing_of(
+            self._ensemble, "regions", ("rows",), options.data, None, None, reading
+        )
+        assert weighing is not None  # there is a measure
+        self._weighing: Weighing = weighing
+        self._problems = self._problems_of(self._ensemble)
+        note_single_columns(self._problems[0].grid, [p.query.sensitive for p in self._problems])
+
+    def _problems_of(self, ensemble: Ensemble) -> list[Problem]:
+        """Return the questions about a model, all on one grid."""
+        options = self._options
+        grid = Grid.of(
+            ensemble,
+            missing=options.missing,
+            missing_in=missing_in(self._weighing),
+            domain=self._domain,
+        )
+        queries = [options.query(ensemble), *more_queries(ensemble, options.also)]
+        return [Problem(ensemble, grid, query) for query in queries]
+
+    @property
+    def _rows(self) -> NDArray[np.float64]:
+        """The rows that the model can read."""
+        assert self._weighing.inputs is not None
+        return self._weighing.inputs.without(self._weighing.unreadable_rows).matrix()
+
+    def result(self) -> RepairResult:
+        before = [self._counted_before(problem) for problem in self._problems]
+        if all(count.exact and count.count == 0 for count in before):
+            note = "the limit is met already: the model is written as it is"
+            found = Found(self._search().before, "unchanged", notes=(note,))
+        else:
+            found = self._search().found()
+        ensemble, data = self._read_back(found.values)
+        after = [self._counted_after(problem) for problem in self._problems_of(ensemble)]
+        questions = [Repaired(*pair) for pair in zip(before, after, strict=True)]
+        result = self._described(found, questions, ensemble)
+        if result.proved and self._options.output is not None:
+            write_atomically(self._options.output, data)
+            result = replace(result, output=os.fspath(self._options.output))
+        live = self._writer.live(found.values) if self._is_live and result.proved else None
+        seconds = time.monotonic() - self._settings.started
+        return replace(result, model=live, seconds=seconds)
+
+    def _counted_before(self, problem: Problem) -> CountResult:
+        limit = self._settings.within(_BEFORE_PART, default=BEFORE_SECONDS)
+        if (limit.timeout_seconds or 0) > BEFORE_SECONDS:
+            limit = replace(limit, timeout_seconds=BEFORE_SECONDS)
+        return solve(problem, replace(limit, on_progress=None), "auto", self._weighing)
+
+    def _counted_after(self, problem: Problem) -> CountResult:
+        settings = replace(self._settings, on_progress=None)
+        result = solve(problem, settings, "auto", self._weighing)
+        if not self._options.verify:
+            return result
+        from xcount.answers.verify import verified_result
+
+        return verified_result(problem, result, settings)
+
+    def _search(self) -> Search:
+        return Search(
+            self._writer,
+            self._ensemble,
+            self._domain.pulled_back(self._writer.numbered()),
+            self._problems,
+            self._rows,
+            self._settings,
+            self._is_proved,
+        )
+
+    def _is_proved(self, values: Values, which: Sequence[int], settings: Settings) -> bool:
+        """Count some questions about the model with other values; tell if all counts are 0."""
+        ensemble, _ = self._read_back(values)
+        problems = self._problems_of(ensemble)
+        for index in which:
+            count = solve(problems[index], replace(settings, on_progress=None))
+            if not (count.exact and count.count == 0):
+                return False
+        return True
+
+    def _read_back(self, values: Values) -> tuple[Ensemble, bytes]:
+        """Return the model as it is read from the file that will be written, and that file."""
+        if self._is_live and self._options.output is None:
+            return self._domain.pulled_back(load(self._writer.live(values))), b""
+        data = self._writer.data(values)
+        name = os.fspath(self._options.output or "the repaired model")
+        ensemble = parse_model(data, name)
+        hashed = hashlib.sha256(data).hexdigest()
+        ensemble = replace(
+            ensemble, path=None if self._options.output is None else name, sha256=hashed
+        )
+        return self._domain.pulled_back(ensemble), data
+
+    def _described(
+        self, found: Found, questions: Sequence[Repaired], ensemble: Ensemble
+    ) -> RepairResult:
+        change = np.abs(found.values - self._search().before)
+        moved = change[change > 0]
+        gaps = sufficient_gaps(self._problems[0].query, self._ensemble)
+        first, *others = questions
+        return RepairResult(
+            before=first.before,
+            after=first.after,
+            also=tuple(others),
+            method=found.method,
+            factor=found.factor,
+            margin_gap=None if gaps is None else float(next(iter(gaps.values()))),
+            n_leaves=len(change),
+            n_moved=len(moved),
+            largest_move=float(change.max(initial=0.0)),
+            mean_move=float(moved.mean()) if len(moved) else 0.0,
+            moves=moves(self._ensemble, ensemble, self._rows),
+            notes=(*found.notes, *self._notes(questions)),
+            peak_memory_bytes=peak_memory_bytes(),
+            versions=versions(),
+        )
+
+    def _notes(self, questions: Sequence[Repaired]) -> list[str]:
+        notes = []
+        if any(not question.is_proved for question in questions):
+            notes.append("the limit is not proved, so nothing was written; give more time")
+        if self._problems[0].query.change.names_class and self._options.probability_gap is not None:
+            notes.append(
+                "the probability was limited through a gap in margin that is enough everywhere, "
+                "so the repaired model may move less than it has to"
+            )
+        return notes
