@@ -16,6 +16,7 @@ from typing import Any
 import xcount.answers.inspection
 import xcount.answers.witness.witness
 import xcount.runs.audit
+import xcount.repair.result
 import xcount.runs.compare  # noqa: F401  # whoever is imported has named its records
 from xcount.counters.tally import StopReason
 from xcount.measures.weighting import MEASURES
@@ -23,7 +24,7 @@ from xcount.support.records import OBJECTS, RECORDS, reference, schema_of
 
 SCHEMA = Path(__file__).parent.parent / "docs" / "xcount.schema.json"
 
-COMMANDS = ("count", "audit", "compare", "witnesses", "verify", "inspect", "population")
+COMMANDS = ("count", "audit", "compare", "witnesses", "repair", "verify", "inspect", "population")
 PARTS = (
     "model",
     "domain",
@@ -54,6 +55,10 @@ PARTS = (
     "ratio",
     "compared",
     "model_summary",
+    "repair_question",
+    "repair_moves",
+    "repair_quality",
+    "repair_test",
 )
 WITNESS_PARTS = ("witness", "crossing", "contribution", "feature", "leaves")
 
