@@ -126,7 +126,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "template",
         "inspection",
     ),
-    "repair": (
+    "repairs": (
         "writers",
         "sufficient",
         "questions",

@@ -15,8 +15,8 @@ from typing import Any
 
 import xcount.answers.inspection
 import xcount.answers.witness.witness
+import xcount.repairs.result
 import xcount.runs.audit
-import xcount.repair.result
 import xcount.runs.compare  # noqa: F401  # whoever is imported has named its records
 from xcount.counters.tally import StopReason
 from xcount.measures.weighting import MEASURES

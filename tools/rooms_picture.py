@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tools.canvas import Canvas
 
-WIDTH, HEIGHT = 1116, 448
+WIDTH, HEIGHT = 1116, 572
 _LEFT, _BOX, _STEP = 22, 136, 156
 """Left edge of the first column, width of a box, and distance between columns."""
 
@@ -33,12 +33,13 @@ PIPELINE = (
 
 BASELINES = Room("baselines", ("paper's methods,", "CNF counters"), "Tally")
 VERIFIED = Room("verified", ("the proved", "counter"), "count")
+REPAIRS = Room("repairs", ("bounds, smallest", "change, writers"), "RepairResult")
 RUNS = Room("runs", ("audit, compare,", "journal"), "AuditResult")
 CLUSTER = Room("cluster", ("the same work", "on Dask workers"), "Engine")
 CLI = Room("cli", ("options in, report and exit status out; the only room that prints",))
 SUPPORT = Room("support", ("small things that every room may use: numerals, memory, visible text",))
 
-ROOMS = (*PIPELINE, BASELINES, VERIFIED, RUNS, CLUSTER, CLI, SUPPORT)
+ROOMS = (*PIPELINE, BASELINES, VERIFIED, REPAIRS, RUNS, CLUSTER, CLI, SUPPORT)
 
 NATIVE = ("support", "trees", "exact", "sampling", "diagrams", "population", "tables")
 """The folders of the C++ core."""
@@ -59,8 +60,12 @@ def rooms_picture() -> Canvas:
     canvas.path(f"M{_left(3) + 20} 200L{_middle(2):g} 250")
     _arrow(canvas, (_right(5) - 20, 250), (_left(6) + 12, 200))
     canvas.path(f"M{_right(5)} 305L{_left(6)} 305")
+    _box(canvas, REPAIRS, 5, 374)
+    beside = _left(5) - 10
+    start = _left(5) + 12
+    canvas.path(f"M{start} 200L{start} 226L{beside} 226L{beside} 429L{_left(5)} 429")
     _native(canvas, 250)
-    _bar(canvas, SUPPORT, 386)
+    _bar(canvas, SUPPORT, 510)
     return canvas
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from xcount.question.domain import Domain
     from xcount.question.grid import Grid
     from xcount.question.query import Query
-    from xcount.repair.repair import repair
-    from xcount.repair.result import RepairResult
+    from xcount.repairs.repair import repair
+    from xcount.repairs.result import RepairResult
     from xcount.runs.audit import AuditResult, audit
     from xcount.runs.compare import CompareResult, compare
 
@@ -61,7 +61,7 @@ _HOMES = {
     "Inspection": "xcount.answers.inspection",
     "Population": "xcount.measures.population",
     "Query": "xcount.question.query",
-    "RepairResult": "xcount.repair.result",
+    "RepairResult": "xcount.repairs.result",
     "Witness": "xcount.answers.witness.witness",
     "Witnesses": "xcount.answers.witness.witness",
     "XCountError": "xcount.errors",
@@ -70,7 +70,7 @@ _HOMES = {
     "count": "xcount.answers.count",
     "inspect": "xcount.answers.inspection",
     "load": "xcount.model.loaders",
-    "repair": "xcount.repair.repair",
+    "repair": "xcount.repairs.repair",
     "verify": "xcount.answers.verify",
     "witnesses": "xcount.answers.witness.witnesses",
 }

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from xcount.cli import batch, parameters
-from xcount.repair.repair import RepairOptions, repair
+from xcount.repairs.repair import RepairOptions, repair
 
 
 @click.command(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xcount.repair.effect import Moves, Quality
-from xcount.repair.result import Repaired, RepairResult, Tested
+from xcount.repairs.effect import Moves, Quality
+from xcount.repairs.result import Repaired, RepairResult, Tested
 from xcount.report.card import Card
 from xcount.report.text import answer_text, measured_text, question_text, share_interval
 from xcount.report.words.numbers import seconds_text

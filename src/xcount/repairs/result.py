@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from xcount.answers.result import ANSWERED, LIMITED, CountResult, Versions
-from xcount.repair.effect import Moves, Quality
+from xcount.repairs.effect import Moves, Quality
 from xcount.support.numerals import to_json
 from xcount.support.records import Json, from_dict, record, to_dict, written
 

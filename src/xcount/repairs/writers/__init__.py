@@ -8,7 +8,7 @@ from typing import Any
 from xcount.errors import UnsupportedModelError
 from xcount.model.ensemble import Ensemble
 from xcount.model.loaders import files, load
-from xcount.repair.writers.writer import ModelWriter
+from xcount.repairs.writers.writer import ModelWriter
 
 WRITABLE = "XGBoost JSON and UBJSON, LightGBM text"
 """The formats of files that can be written, in words."""
@@ -31,16 +31,16 @@ def _file_writer(path: str | os.PathLike[str], ensemble: Ensemble) -> ModelWrite
     where = os.fspath(path)
     if ensemble.format == "xgboost-json":
         from xcount.model.loaders.xgboost_json import parse_json
-        from xcount.repair.writers.xgboost import XGBoostWriter
+        from xcount.repairs.writers.xgboost import XGBoostWriter
 
         return XGBoostWriter(parse_json(data, where), ensemble)
     if ensemble.format == "xgboost-ubjson":
         from xcount.model.loaders.ubjson import parse
-        from xcount.repair.writers.xgboost import XGBoostWriter
+        from xcount.repairs.writers.xgboost import XGBoostWriter
 
         return XGBoostWriter(parse(data, where), ensemble)
     if ensemble.format == "lightgbm-text":
-        from xcount.repair.writers.lightgbm import LightGBMWriter
+        from xcount.repairs.writers.lightgbm import LightGBMWriter
 
         return LightGBMWriter(data.decode("utf-8-sig"), ensemble)
     raise _no_writer(ensemble)
@@ -49,13 +49,13 @@ def _file_writer(path: str | os.PathLike[str], ensemble: Ensemble) -> ModelWrite
 def _live_writer(model: Any, ensemble: Ensemble) -> ModelWriter:
     if ensemble.format == "xgboost":
         from xcount.model.loaders.xgboost_json import parse_json
-        from xcount.repair.writers.xgboost import XGBoostWriter
+        from xcount.repairs.writers.xgboost import XGBoostWriter
 
         booster = model.get_booster() if hasattr(model, "get_booster") else model
         document = parse_json(bytes(booster.save_raw("json")), "the live model")
         return XGBoostWriter(document, ensemble, model)
     if ensemble.format == "lightgbm":
-        from xcount.repair.writers.lightgbm import LightGBMWriter
+        from xcount.repairs.writers.lightgbm import LightGBMWriter
 
         booster = model if hasattr(model, "model_to_string") else model.booster_
         return LightGBMWriter(booster.model_to_string(), ensemble, model)

@@ -15,7 +15,7 @@ import numpy as np
 
 from xcount.model.ensemble import Ensemble
 from xcount.model.loaders import lightgbm_text
-from xcount.repair.writers.writer import ModelWriter, Values
+from xcount.repairs.writers.writer import ModelWriter, Values
 
 _TREE = re.compile(r"^Tree=", re.MULTILINE)
 _LEAVES = re.compile(r"^(leaf_value=)([^\r\n]*)", re.MULTILINE)

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.repair.objective import Objective
-from xcount.repair.program import Limit
-from xcount.repair.shrink import scaled
-from xcount.repair.writers.writer import Values
+from xcount.repairs.objective import Objective
+from xcount.repairs.program import Limit
+from xcount.repairs.shrink import scaled
+from xcount.repairs.writers.writer import Values
 
 _ROUNDS = 12
 _UNIT = 2.0**-51

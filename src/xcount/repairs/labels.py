@@ -9,7 +9,7 @@ import numpy as np
 from xcount.errors import TableError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.tables import read_table
-from xcount.repair.writers.writer import Values
+from xcount.repairs.writers.writer import Values
 
 
 def read_labels(data: Any, target: str, ensemble: Ensemble) -> Values:

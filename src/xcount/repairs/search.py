@@ -1,6 +1,6 @@
 """Search for leaf values that keep the limits of all questions, and cost little.
 
-Gaps: the smallest change that keeps all bounds (:mod:`xcount.repair.program`); if that program is
+Gaps: the smallest change that keeps all bounds (:mod:`xcount.repairs.program`); if that program is
 too large for the limits of time and memory, all differences shrink by the same factor. Flips have
 no such bounds: differences shrink until an exact count finds no flip, and the largest factor is
 found by bisection. With the factor 0, the sensitive features do not matter at all.
@@ -21,13 +21,13 @@ from xcount.counters.tally import Progress
 from xcount.errors import BudgetError
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
-from xcount.repair.certify import within_limits
-from xcount.repair.objective import Objective, objective_of
-from xcount.repair.pair_bounds import PairBounds, components, pair_bounds
-from xcount.repair.program import Limit, smallest_change
-from xcount.repair.shrink import compensated, scaled
-from xcount.repair.sufficient import sufficient_gaps
-from xcount.repair.writers.writer import ModelWriter, Slots, Values, slot_values, slots_of
+from xcount.repairs.certify import within_limits
+from xcount.repairs.objective import Objective, objective_of
+from xcount.repairs.pair_bounds import PairBounds, components, pair_bounds
+from xcount.repairs.program import Limit, smallest_change
+from xcount.repairs.shrink import compensated, scaled
+from xcount.repairs.sufficient import sufficient_gaps
+from xcount.repairs.writers.writer import ModelWriter, Slots, Values, slot_values, slots_of
 
 Method = Literal["unchanged", "program", "shrink"]
 

@@ -27,7 +27,7 @@ from xcount.errors import BudgetError
 from xcount.model.ensemble import Tree
 from xcount.problem.asked import Asked
 from xcount.problem.laid_trees import LaidTrees
-from xcount.repair.writers.writer import Slots, Values
+from xcount.repairs.writers.writer import Slots, Values
 
 MOST_PAIRS = 4_000_000
 """The most pairs of masks that are looked at."""

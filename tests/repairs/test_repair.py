@@ -17,13 +17,13 @@ import xcount
 from xcount.errors import MissingExtraError, QueryError, UnsupportedModelError
 from xcount.model.examples import adult_held_out_path, adult_one_hot_paths
 from xcount.problem.problem import Problem
-from xcount.repair import program
-from xcount.repair.objective import RIDGE, Objective, objective_of
-from xcount.repair.pair_bounds import PairBounds, components, pair_bounds
-from xcount.repair.program import Limit, smallest_change
-from xcount.repair.search import Search
-from xcount.repair.writers import writer_of
-from xcount.repair.writers.writer import slot_values, slots_of
+from xcount.repairs import program
+from xcount.repairs.objective import RIDGE, Objective, objective_of
+from xcount.repairs.pair_bounds import PairBounds, components, pair_bounds
+from xcount.repairs.program import Limit, smallest_change
+from xcount.repairs.search import Search
+from xcount.repairs.writers import writer_of
+from xcount.repairs.writers.writer import slot_values, slots_of
 
 pytest.importorskip("clarabel")
 xgboost = pytest.importorskip("xgboost")

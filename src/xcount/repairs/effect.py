@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.model.ensemble import Ensemble
-from xcount.repair.labels import n_classes_of
-from xcount.repair.objective import probabilities
-from xcount.repair.writers.writer import Values
+from xcount.repairs.labels import n_classes_of
+from xcount.repairs.objective import probabilities
+from xcount.repairs.writers.writer import Values
 from xcount.support.records import Json, record
 
 _AT_LEAST_0 = {"minimum": 0}
@@ -83,7 +83,7 @@ def moves(before: Ensemble, after: Ensemble, rows: NDArray[np.float64]) -> Moves
 
 
 def quality(ensemble: Ensemble, rows: NDArray[np.float64], labels: Values) -> Quality:
-    """Return how well a model predicts labels (see :func:`xcount.repair.labels.read_labels`)."""
+    """Return how well a model predicts labels (see :func:`xcount.repairs.labels.read_labels`)."""
     return quality_of_margins(ensemble, ensemble.predict(rows), labels)
 
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from xcount.errors import UnsupportedModelError
 from xcount.model.ensemble import Ensemble
 from xcount.model.loaders import xgboost_json
-from xcount.repair.writers import ubjson
-from xcount.repair.writers.writer import ModelWriter, Values
+from xcount.repairs.writers import ubjson
+from xcount.repairs.writers.writer import ModelWriter, Values
 
 _MOST_SLOTS = 2**24
 """Numbers of slots must be float32 numbers."""

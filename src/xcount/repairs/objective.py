@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.model.ensemble import Ensemble
-from xcount.repair.writers.writer import Slots, Values
+from xcount.repairs.writers.writer import Slots, Values
 
 RIDGE = 1.0
 """How many rows of its own each leaf counts for; see above."""

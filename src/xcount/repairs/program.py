@@ -1,7 +1,7 @@
 """The smallest change of leaf values that keeps every bound within its limit: a convex program.
 
 Variables are the changes of the linked slots, and a bound u for each pair of classes of each tree
-(:mod:`xcount.repair.pair_bounds`)::
+(:mod:`xcount.repairs.pair_bounds`)::
 
     minimise    w' H w
     subject to  (value + w) of l  -  (value + w) of l'  <=  u[t, A, B]    for possible pairs (l, l')
@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.errors import BudgetError, MissingExtraError
-from xcount.repair.objective import Objective
-from xcount.repair.pair_bounds import PairBounds
-from xcount.repair.writers.writer import Values
+from xcount.repairs.objective import Objective
+from xcount.repairs.pair_bounds import PairBounds
+from xcount.repairs.writers.writer import Values
 from xcount.support.process import ended_by_signals
 
 _BYTES_OF_ENTRY = 48

@@ -26,14 +26,14 @@ from xcount.problem.problem import Problem
 from xcount.question.column_groups import note_single_columns
 from xcount.question.domain import Domain
 from xcount.question.grid import Grid
-from xcount.repair.effect import moves
-from xcount.repair.program import check_solver
-from xcount.repair.questions import Words, more_queries
-from xcount.repair.result import Repaired, RepairResult
-from xcount.repair.search import Found, Search
-from xcount.repair.sufficient import sufficient_gaps
-from xcount.repair.writers import writer_of
-from xcount.repair.writers.writer import ModelWriter, Values
+from xcount.repairs.effect import moves
+from xcount.repairs.program import check_solver
+from xcount.repairs.questions import Words, more_queries
+from xcount.repairs.result import Repaired, RepairResult
+from xcount.repairs.search import Found, Search
+from xcount.repairs.sufficient import sufficient_gaps
+from xcount.repairs.writers import writer_of
+from xcount.repairs.writers.writer import ModelWriter, Values
 from xcount.support.files import check_writable, write_atomically
 from xcount.support.options import option, python_option, takes
 from xcount.support.process import peak_memory_bytes

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.repair.objective import Objective
-from xcount.repair.writers.writer import Values
+from xcount.repairs.objective import Objective
+from xcount.repairs.writers.writer import Values
 
 
 def scaled(
