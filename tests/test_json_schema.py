@@ -47,6 +47,7 @@ COMMANDS = [
     ("witnesses", ["witness", MODEL, *ASKED, "-n", "1", "--where", "age >= 25"]),
     ("witnesses", ["witness", MODEL, "--sensitive", "sex", "--probability-gap", "0.1", "-n", "2"]),
     ("witnesses", ["witness", MODEL, "--sensitive", "sex", "--flip", "--near", "people.csv"]),
+    ("repair", ["repair", MODEL, *ASKED, "--data", EXTRACT, "--output", "repaired.json"]),
     ("inspect", ["inspect", MODEL]),
     ("inspect", ["inspect", MODEL, "--data", EXTRACT, "--population", "new.json"]),
     ("count", ["count", MODEL, *ASKED, "--measure", "population", "--data", EXTRACT]),

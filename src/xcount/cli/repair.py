@@ -41,7 +41,9 @@ def command(model: str, as_json: bool, progress: str, **options: Any) -> int:
     from xcount.cli.output import print_json, print_tables
     from xcount.cli.progress import ProgressLine, stoppable
 
-    path: str = options["output"]
+    path: str | None = options["output"]
+    if path is None:
+        raise click.UsageError("give --output FILE: where to write the repaired model")
     if path == "-":
         raise click.UsageError("--output needs a file: standard output is for the answer")
     batch.check_outputs({"output": path}, as_json)

@@ -66,7 +66,6 @@ class RepairOptions(TrustOption, LimitOptions, QuestionOptions):
             "the table whose predictions should change as little as possible, best the training "
             "data.",
             metavar="FILE",
-            is_required=True,
         ),
     )
     output: str | os.PathLike[str] | None = field(
@@ -76,7 +75,6 @@ class RepairOptions(TrustOption, LimitOptions, QuestionOptions):
             "where to write the repaired model, in the format of the file; a live model need not "
             "be written.",
             metavar="FILE",
-            is_required=True,
         ),
     )
     verify: bool = field(
