@@ -113,9 +113,8 @@ def repair(model: Any, options: RepairOptions) -> RepairResult:
         >>> import xcount
         >>> from xcount.model.examples import adult_held_out_path, adult_one_hot_paths
         >>> model, domain = adult_one_hot_paths()
-        >>> result = xcount.repair(
-        ...     model, domain=domain, sensitive="sex", gap=0.5, data=adult_held_out_path()
-        ... )
+        >>> people = adult_held_out_path()
+        >>> result = xcount.repair(model, domain=domain, sensitive="sex", gap=0.5, data=people)
         >>> result.proved, result.method
         (True, 'program')
     """
