@@ -138,7 +138,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "search",
         "labels",
         "effect",
+        "retrain",
         "result",
+        "testing",
         "repair",
     ),
     "runs": (

@@ -357,6 +357,48 @@ def test_several_questions_are_kept_at_once(tmp_path: Path) -> None:
         assert not any(found.values())
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_labelled_rows_are_tested_as_scikit_learn_does(seed: int, tmp_path: Path) -> None:
+    """Log-loss, AUC, accuracy and RMSE of the files themselves, beside the alternatives."""
+    metrics = pytest.importorskip("sklearn.metrics")
+    model, rows = trained_lightgbm(seed, tmp_path)
+    ensemble = xcount.load(model)
+    labels = labels_of(np.random.default_rng(9), rows, ensemble.task)
+    table = {**dict(zip(ensemble.feature_names, rows.T, strict=True)), "y": labels}
+    output = tmp_path / "repaired.txt"
+    result = xcount.repair(
+        model, sensitive=0, gap=0, data=table, test=table, target="y", output=output
+    )
+    assert result.test is not None
+    for path, found in ((model, result.test.before), (str(output), result.test.after)):
+        booster = lightgbm.Booster(model_file=path)
+        predicted = np.asarray(booster.predict(rows))
+        if ensemble.task == "binary":
+            assert found.log_loss == pytest.approx(metrics.log_loss(labels, predicted))
+            assert found.auc == pytest.approx(metrics.roc_auc_score(labels, predicted))
+            assert found.accuracy == pytest.approx(np.mean((predicted > 0.5) == labels))
+        else:
+            assert found.rmse == pytest.approx(np.sqrt(np.mean((predicted - labels) ** 2)))
+    assert result.test.shrunk is not None
+    has_categories = any(feature.is_categorical for feature in ensemble.features)
+    assert (result.test.dropped is None) == has_categories
+    assert xcount.RepairResult.from_dict(result.to_dict()).test == result.test
+
+
+def test_decisions_that_change_are_counted(tmp_path: Path) -> None:
+    """Those that rise above the cut-off and those that fall below it, by the library."""
+    rng = np.random.default_rng(5)
+    rows = random_rows(rng, 3, 300)
+    model = xgboost.XGBClassifier(n_estimators=5, max_depth=3, n_jobs=1)
+    model.fit(rows, labels_of(rng, rows, "binary"))
+    result = xcount.repair(model, sensitive=[0], gap=0, data=rows)
+    before, after = model.predict(rows), result.model.predict(rows)
+    assert result.moves is not None
+    assert result.moves.raised == int((after > before).sum())
+    assert result.moves.lowered == int((after < before).sum())
+    assert result.moves.raised + result.moves.lowered > 0
+
+
 def test_a_limit_that_is_met_changes_nothing(tmp_path: Path) -> None:
     """The model is written as it is, and said to be."""
     model, rows = trained_xgboost(1, tmp_path)
@@ -432,6 +474,7 @@ def test_the_command_says_what_changed(xcount_command: Command, tmp_path: Path) 
     [
         ((*ADULT, "--output", "r.json"), "no gap given"),
         ((*ADULT, "--gap", "1"), "give --output FILE"),
+        ((*ADULT, "--gap", "1", "--output", "r.json", "--target", "y"), "belong together"),
         ((*ADULT, "--gap", "1", "--output", "-"), "--output needs a file"),
         ((*ADULT, "--gap", "1", "--output", MODEL), "is an input of this command"),
         ((*ADULT, "--gap", "1", "--output", "no/where.json"), "there is no folder"),

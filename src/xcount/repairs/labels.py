@@ -49,7 +49,8 @@ def n_classes_of(ensemble: Ensemble) -> int:
     """Return the number of classes; 0 for a model that predicts numbers."""
     if ensemble.task == "multiclass":
         return ensemble.n_outputs
-    return 2 if ensemble.n_outputs == 1 and ensemble.decision == "cutoff" else 0
+    is_named = len(ensemble.class_labels or ()) == 2
+    return 2 if ensemble.n_outputs == 1 and (ensemble.task == "binary" or is_named) else 0
 
 
 def _is_number(text: str) -> bool:

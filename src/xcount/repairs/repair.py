@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from xcount.repairs.questions import Words, more_queries
 from xcount.repairs.result import Repaired, RepairResult
 from xcount.repairs.search import Found, Search
 from xcount.repairs.sufficient import sufficient_gaps
+from xcount.repairs.testing import LabelledRows
 from xcount.repairs.writers import writer_of
 from xcount.repairs.writers.writer import ModelWriter, Values
 from xcount.support.files import check_writable, write_atomically
@@ -75,6 +77,26 @@ class RepairOptions(TrustOption, LimitOptions, QuestionOptions):
             "where to write the repaired model, in the format of the file; a live model need not "
             "be written.",
             metavar="FILE",
+        ),
+    )
+    test: Any = field(
+        default=None,
+        metadata=option(
+            "CSV or Parquet file with labelled rows (--target): how well does the model predict "
+            "them before and after?",
+            "a table with labelled rows (``target``): how well does the model predict them before "
+            "and after?",
+            metavar="FILE",
+        ),
+    )
+    target: str | None = field(
+        default=None,
+        metadata=option(
+            "The column of --test with the labels. If --data has it, too, models are trained with "
+            "and without the sensitive features to compare with.",
+            "the column of ``test`` with the labels; if ``data`` has it, too, models are trained "
+            "with and without the sensitive features to compare with.",
+            metavar="COLUMN",
         ),
     )
     verify: bool = field(
@@ -126,6 +148,8 @@ def repair(model: Any, options: RepairOptions) -> RepairResult:
             "a repair needs rows whose predictions should change as little as possible; give "
             "--data FILE"
         )
+    if (options.test is None) != (options.target is None):
+        raise QueryError("--test and --target belong together: labelled rows, and their labels")
     if options.output is not None:
         check_writable(options.output)
     check_solver()
@@ -171,22 +195,41 @@ class _Repair:
         return self._weighing.inputs.without(self._weighing.unreadable_rows).matrix()
 
     def result(self) -> RepairResult:
+        test = self._test_table()
         before = [self._counted_before(problem) for problem in self._problems]
         if all(count.exact and count.count == 0 for count in before):
             note = "the limit is met already: the model is written as it is"
-            found = Found(self._search().before, "unchanged", notes=(note,))
+            found = Found(self._search.before, "unchanged", notes=(note,))
         else:
-            found = self._search().found()
+            found = self._search.found()
         ensemble, data = self._read_back(found.values)
         after = [self._counted_after(problem) for problem in self._problems_of(ensemble)]
         questions = [Repaired(*pair) for pair in zip(before, after, strict=True)]
         result = self._described(found, questions, ensemble)
+        if test is not None:
+            shrunk = self._search.shrunk()
+            other = None if shrunk is None else self._read_back(self._writer.rounded(shrunk))[0]
+            tested = test.compared(self._ensemble, ensemble, other, self._sensitive)
+            changed = moves(self._ensemble, ensemble, test.rows)
+            result = replace(result, test=tested, moves=changed)
         if result.proved and self._options.output is not None:
             write_atomically(self._options.output, data)
             result = replace(result, output=os.fspath(self._options.output))
         live = self._writer.live(found.values) if self._is_live and result.proved else None
         seconds = time.monotonic() - self._settings.started
         return replace(result, model=live, seconds=seconds)
+
+    @property
+    def _sensitive(self) -> frozenset[int]:
+        """The sensitive features of all questions."""
+        return frozenset(f for problem in self._problems for f in problem.query.sensitive)
+
+    def _test_table(self) -> LabelledRows | None:
+        """Return the labelled rows, if there are some, before anything is counted."""
+        options = self._options
+        if options.test is None or options.target is None:
+            return None
+        return LabelledRows.of(options.test, options.data, options.target, self._ensemble)
 
     def _counted_before(self, problem: Problem) -> CountResult:
         limit = self._settings.within(_BEFORE_PART, default=BEFORE_SECONDS)
@@ -203,6 +246,7 @@ class _Repair:
 
         return verified_result(problem, result, settings)
 
+    @cached_property
     def _search(self) -> Search:
         return Search(
             self._writer,
@@ -240,7 +284,7 @@ class _Repair:
     def _described(
         self, found: Found, questions: Sequence[Repaired], ensemble: Ensemble
     ) -> RepairResult:
-        change = np.abs(found.values - self._search().before)
+        change = np.abs(found.values - self._search.before)
         moved = change[change > 0]
         gaps = sufficient_gaps(self._problems[0].query, self._ensemble)
         first, *others = questions

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -96,7 +97,7 @@ class Search:
     def found(self) -> Found:
         """Return values that keep all limits."""
         self._report(0.0, "bounding how far the sums can move")
-        outputs = {output: self._output(output) for output in self._concerned()}
+        outputs = self._outputs
         values = self.before
         method: Method = "unchanged"
         for output in outputs.values():
@@ -109,6 +110,23 @@ class Search:
             method = "shrink" if factor < 1 else method
         cost = sum(each.objective.cost(values - self.before) for each in outputs.values())
         return Found(values, method, factor, cost, tuple(self.notes))
+
+    def shrunk(self) -> Values | None:
+        """Return values with the same limits by shrinking alone, to compare with; None for flips.
+
+        Differences are multiplied by the largest factor that the bounds allow.
+        """
+        if any(self._gaps(problem) is None for problem in self.problems):
+            return None
+        values = self.before
+        for output in self._outputs.values():
+            if output.limits:
+                values = self._shrunk(values, output, _largest_factor(values, output))
+        return values
+
+    @cached_property
+    def _outputs(self) -> dict[int, _Output]:
+        return {output: self._output(output) for output in self._concerned()}
 
     def _gaps(self, problem: Problem) -> dict[int, float] | None:
         """Return the limits of a question in units of the sums of leaves."""
