@@ -15,6 +15,7 @@ from typing import Any
 
 import xcount.answers.inspection
 import xcount.answers.witness.witness
+import xcount.answers.worst
 import xcount.repairs.result
 import xcount.runs.audit
 import xcount.runs.compare  # noqa: F401  # whoever is imported has named its records
@@ -24,7 +25,17 @@ from xcount.support.records import OBJECTS, RECORDS, reference, schema_of
 
 SCHEMA = Path(__file__).parent.parent / "docs" / "xcount.schema.json"
 
-COMMANDS = ("count", "audit", "compare", "witnesses", "repair", "verify", "inspect", "population")
+COMMANDS = (
+    "count",
+    "audit",
+    "compare",
+    "worst",
+    "witnesses",
+    "repair",
+    "verify",
+    "inspect",
+    "population",
+)
 PARTS = (
     "model",
     "domain",

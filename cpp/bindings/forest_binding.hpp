@@ -91,5 +91,6 @@ void bind_diagrams(nb::module_& module);
 void bind_corner_sums(nb::module_& module);
 void bind_population(nb::module_& module);
 void bind_tables(nb::module_& module);
+void bind_worst(nb::module_& module);
 
 }  // namespace xcount::python

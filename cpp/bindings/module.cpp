@@ -34,4 +34,5 @@ NB_MODULE(_core, module) {
   xcount::python::bind_corner_sums(module);
   xcount::python::bind_population(module);
   xcount::python::bind_tables(module);
+  xcount::python::bind_worst(module);
 }

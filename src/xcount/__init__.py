@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from xcount.answers.verify import verify
     from xcount.answers.witness.witness import Witness, Witnesses
     from xcount.answers.witness.witnesses import witnesses
+    from xcount.answers.worst import WorstResult, worst
     from xcount.errors import XCountError
     from xcount.measures.population import Population
     from xcount.model.ensemble import Ensemble
@@ -39,6 +40,7 @@ __all__ = [
     "RepairResult",
     "Witness",
     "Witnesses",
+    "WorstResult",
     "XCountError",
     "__version__",
     "audit",
@@ -49,6 +51,7 @@ __all__ = [
     "repair",
     "verify",
     "witnesses",
+    "worst",
 ]
 
 _HOMES = {
@@ -64,6 +67,7 @@ _HOMES = {
     "RepairResult": "xcount.repairs.result",
     "Witness": "xcount.answers.witness.witness",
     "Witnesses": "xcount.answers.witness.witness",
+    "WorstResult": "xcount.answers.worst",
     "XCountError": "xcount.errors",
     "audit": "xcount.runs.audit",
     "compare": "xcount.runs.compare",
@@ -73,6 +77,7 @@ _HOMES = {
     "repair": "xcount.repairs.repair",
     "verify": "xcount.answers.verify",
     "witnesses": "xcount.answers.witness.witnesses",
+    "worst": "xcount.answers.worst",
 }
 
 

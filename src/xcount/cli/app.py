@@ -30,6 +30,7 @@ COMMANDS = (
     "count",
     "audit",
     "compare",
+    "worst",
     "witness",
     "repair",
     "verify",

@@ -11,6 +11,7 @@ from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import FeatureInfo, Inspection, inspect
 from xcount.answers.result import CountResult, Verdict
 from xcount.answers.witness.witness import Witness, Witnesses
+from xcount.answers.worst import WorstResult
 from xcount.counters.tally import MaskCount, Profile
 from xcount.measures.measured import REGIONS, Measured
 from xcount.measures.population import Population, Portrait
@@ -106,6 +107,11 @@ def _share_bar(label: str, result: CountResult, measure: str) -> Bar:
     share = result.share_under(measure) or Interval.unknown_share()
     verdict = result.verdict if measure == result.judge else None
     return Bar(label, share, short_share(share), verdict)
+
+
+@bars_of.register
+def _(result: WorstResult, top: int = TOP) -> Bars:
+    return Bars("Nothing changes", SHARE, ()) if result.pair is None else bars_of(result.pair, top)
 
 
 @bars_of.register

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from xcount.answers.result import CountResult
+from xcount.answers.result import CountResult, ModelInfo
 from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
 from xcount.measures.measured import REGIONS, Measured
 from xcount.model.ensemble import output_word
@@ -50,7 +50,7 @@ MAX_COMPONENTS = 12
 
 _GROUPED_BELOW = 10**15
 _LONG = 10**1000
-_STOPPED = {
+STOPPED = {
     StopReason.COMPLETE: "complete",
     StopReason.DECIDED: "stopped as soon as the verdict was certain",
     StopReason.TIMEOUT: "stopped by the time limit",
@@ -110,7 +110,7 @@ def answer_text(result: CountResult) -> str:
 def count_tables(result: CountResult) -> list[RenderableType]:
     """Return the result as a card, and its profile as more tables if there is one."""
     card = Card(question_text(result))
-    card.add_row("Model", _model_text(result))
+    card.add_row("Model", model_text(result.model))
     if result.domain:
         card.add_row("Domain", result.domain.text)
     card.add_row("Regions", f"{count_text(result.n_regions)} (the model's own grid)")
@@ -173,7 +173,7 @@ def measured_text(measured: Measured, names: Sequence[str] = ()) -> str:
     low, high = share_words(share.low), share_words(share.high)
     interval = f"between {low} and {high}, with {confidence_words(measured.confidence)} confidence"
     if share.value is None:
-        why = details.get("note") or _STOPPED[measured.stop_reason]
+        why = details.get("note") or STOPPED[measured.stop_reason]
         return interval if measured.is_known else f"unknown: {why}"
     if has_rows(measured):
         return f"{rows_share(share)}: {rows_words(measured, names)}"
@@ -386,8 +386,8 @@ def _rows_table(
     return table
 
 
-def _model_text(result: CountResult) -> str:
-    model = result.model
+def model_text(model: ModelInfo) -> str:
+    """Return which model was asked: its file and its size."""
     what = f"{model.n_trees:,} trees, {model.n_features:,} features, {model.n_guards:,} guards"
     return f"{model.path} ({what})" if model.path else what
 
@@ -410,7 +410,7 @@ def _run_text(result: CountResult) -> str:
     cut = cut_short_words(result.cut_short)
     why = "" if cut is None else f" ({cut})"
     return (
-        f"{result.method}, {_STOPPED[result.stop_reason]}{why}, {seconds_text(result.seconds)}, "
+        f"{result.method}, {STOPPED[result.stop_reason]}{why}, {seconds_text(result.seconds)}, "
         f"{bytes_text(result.peak_memory_bytes)}"
     )
 

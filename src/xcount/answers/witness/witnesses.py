@@ -319,7 +319,6 @@ class _Maker:
         If there are many masks, the other side is one of the nearest.
         """
         problem, grid = self.problem, self.problem.grid
-        sensitive = list(problem.query.sensitive)
         point = friendly_point(grid, region.tolist(), keep)
         regions = self._neighbours(region)
         steps = [self._distance(region, other) for other in regions]
@@ -331,28 +330,38 @@ class _Maker:
             (i for i in range(len(regions)) if change.differs(here, there[i])),
             key=lambda i: (steps[i], -abs(there[i][shown] - here[shown])),
         )
-        sides = (here, there[index])
+        return self.described(region, regions[index], point)
+
+    def described(
+        self, region: NDArray[np.int64], other: NDArray[np.int64], point: NDArray[np.float64]
+    ) -> Witness:
+        """Describe a pair of regions; ``point`` is an input in the first."""
+        problem, grid = self.problem, self.problem.grid
+        other_point = friendly_point(grid, other.tolist(), point)
+        sides = self.sums.at(np.stack([point, other_point]))
+        shown = problem.query.change.shown_output(sides[0])
         decisions = [_decision_text(side, problem) for side in sides]
         probabilities = [self._probability(side, shown) for side in sides]
         along = [exchange.feature for exchange in grid.allowed.along]
-        cells = [(f, int(region[f]), int(regions[index][f])) for f in (*sensitive, *along)]
+        moving = (*problem.query.sensitive, *along)
+        cells = [(f, int(region[f]), int(other[f])) for f in moving]
         return Witness(
             features=problem.ensemble.feature_names,
             point=tuple(point.tolist()),
-            other=tuple(points[index].tolist()),
-            margin=_as_float(here[shown]),
-            other_margin=_as_float(there[index][shown]),
-            change=_as_float(there[index][shown] - here[shown]),
-            distance=steps[index],
+            other=tuple(other_point.tolist()),
+            margin=_as_float(sides[0][shown]),
+            other_margin=_as_float(sides[1][shown]),
+            change=_as_float(sides[1][shown] - sides[0][shown]),
+            distance=self._distance(region, other),
             crossed=tuple(_crossing(grid, f, a, b) for f, a, b in cells if a != b),
-            trees=self._contributions(point, points[index]),
+            trees=self._contributions(point, other_point),
             class_label=_shown_class(problem.ensemble, shown),
             decision=decisions[0],
             other_decision=decisions[1],
             probability=probabilities[0],
             other_probability=probabilities[1],
             labels=_labels(problem.ensemble.features, point),
-            other_labels=_labels(problem.ensemble.features, points[index]),
+            other_labels=_labels(problem.ensemble.features, other_point),
         )
 
     def _probability(self, margins: Sequence[Fraction], shown: int) -> float | None:
@@ -398,6 +407,14 @@ class _Maker:
             if a != b and change.concerns(trees[i].output)
         ]
         return tuple(sorted(found, key=lambda c: (-abs(c.change), c.tree)))
+
+
+def witness_of_pair(
+    problem: Problem, settings: Settings, region: NDArray[np.int64], other: NDArray[np.int64]
+) -> Witness:
+    """Return the witness of a given pair of regions."""
+    point = friendly_point(problem.grid, region.tolist())
+    return _Maker(RegionFinder(problem, settings)).described(region, other, point)
 
 
 def _as_float(number: Fraction) -> float:

@@ -17,6 +17,7 @@ from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import Inspection, inspect
 from xcount.answers.result import CountResult, ModelInfo, Verdict
 from xcount.answers.witness.witness import Witness, Witnesses
+from xcount.answers.worst import WorstResult
 from xcount.counters.tally import Profile
 from xcount.measures.measured import Measured
 from xcount.measures.population import Population, Portrait
@@ -43,6 +44,7 @@ from xcount.report.words.numbers import (
     share_words,
 )
 from xcount.report.words.shares import among_whom, cut_short_words, of_measured
+from xcount.report.worst_text import worst_answer, worst_question
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared
@@ -186,6 +188,15 @@ def _(result: Profile) -> Markup:
     most = max(known, key=lambda mask: (mask.low, mask.high), default=None)
     said = "Nothing is known" if most is None else f"most sensitive where {most.description}"
     return _card("Profile: the count by cell", said, bars_of(result), [])
+
+
+@card_of.register
+def _(result: WorstResult) -> Markup:
+    bars, facts = None, [_model_text(result.model)]
+    if result.pair is not None:
+        bars = bars_of(result.pair)
+        facts = [summary(result.pair)["Change"], same_inputs(result.pair), *facts]
+    return _card(worst_question(result), worst_answer(result), bars, facts)
 
 
 @card_of.register

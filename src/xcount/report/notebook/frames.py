@@ -14,6 +14,7 @@ from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import Inspection
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witness import Witness, Witnesses
+from xcount.answers.worst import WorstResult
 from xcount.counters.tally import Profile
 from xcount.errors import MissingExtraError
 from xcount.measures.measured import Measured
@@ -171,6 +172,12 @@ def _(result: Profile) -> Iterable[Row]:
 def _(result: Population) -> Iterable[Row]:
     """Yield a row per check of how realistic it is."""
     return [asdict(check) for check in result.realism.checks]
+
+
+@rows_of.register
+def _(result: WorstResult) -> Iterable[Row]:
+    """Yield the two inputs of the pair, if there is one."""
+    return () if result.pair is None else rows_of(result.pair)
 
 
 @rows_of.register

@@ -10,6 +10,7 @@ from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import Inspection
 from xcount.answers.result import CountResult, ModelInfo
 from xcount.answers.witness.witness import Witness, Witnesses
+from xcount.answers.worst import WorstResult
 from xcount.counters.tally import Profile
 from xcount.measures.measured import REGIONS, Measured
 from xcount.measures.population import Population, Portrait
@@ -25,6 +26,7 @@ from xcount.report.words.numbers import (
     table_share,
 )
 from xcount.report.words.shares import has_rows, of_measured, rows_words
+from xcount.report.worst_text import worst_answer
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared
@@ -96,6 +98,11 @@ def _(result: Witnesses) -> str:
     if not result:
         return f"none: {result.why_none}"
     return f"{_several(len(result), 'pair')}, the first: {_inside(result[0])}"
+
+
+@_inside.register
+def _(result: WorstResult) -> str:
+    return f"{', '.join(result.sensitive)}, {result.of}: {worst_answer(result)}"
 
 
 @_inside.register
