@@ -175,11 +175,32 @@ def count(model: Any, options: CountOptions) -> CountResult:
     else:
         result = solve(problem, settings, options.method, weighing, request)
     result = replace(result, seconds=time.monotonic() - settings.started)
+    result = with_affected_rows(result, problem, weighing, settings, options.favourable)
     if options.verify:
         from xcount.answers.verify import verified_result
 
         return verified_result(problem, result, settings)
     return result
+
+
+def with_affected_rows(
+    result: CountResult,
+    problem: Problem,
+    weighing: Weighing | None,
+    settings: Settings,
+    favourable: str | None,
+) -> CountResult:
+    """Return a result that knows its sensitive rows, if rows were counted."""
+    measured = result.measures.get("rows")
+    if measured is None:
+        return result
+    from xcount.answers.explain.rates import decision_of
+    from xcount.answers.people.affected import AffectedRows
+
+    change = problem.query.change
+    best = None if favourable is None else decision_of(problem.ensemble, change, favourable)
+    rows = AffectedRows.of(problem, measured, weighing, settings, best)
+    return replace(result, affected_rows=rows)
 
 
 def explanation_request(

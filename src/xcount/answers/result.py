@@ -13,8 +13,10 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 from xcount.answers.explanation import Explanation
+from xcount.answers.people.affected_table import AffectedTable, HasAffectedRows
 from xcount.answers.witness.witness import Witness
 from xcount.counters.tally import Profile, StopReason
+from xcount.errors import QueryError
 from xcount.measures.measured import REGIONS, Measured
 from xcount.question.change import Change
 from xcount.question.change_fields import CHANGE_FIELDS
@@ -338,6 +340,8 @@ class CountResult(DisplayMixin):
 
     question: str | None = field(default=None, compare=False)
     """The text of the question file that was verified; not part of the JSON."""
+    affected_rows: HasAffectedRows | None = field(default=None, compare=False)
+    """The sensitive rows of the data, to look at again; not part of the JSON."""
 
     @property
     @written(
@@ -450,6 +454,26 @@ class CountResult(DisplayMixin):
         """0 answered (and PASS), 1 FAIL, 3 UNDECIDED or stopped by a limit."""
         return status_of(self.verdict, self.is_answered)
 
+    def affected(self) -> Any:
+        """Return the sensitive rows of the data: what they get, and could get at best and worst.
+
+        The table is a pandas DataFrame; without pandas, a mapping of names to lists.
+
+        Raises:
+            QueryError: no rows were counted, or the result was read from JSON.
+        """
+        return affected_table([({}, self)]).to_frame()
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What the count is about, in words: columns of a table that holds several."""
+        distance = "any" if self.distance is None else str(self.distance)
+        return {
+            "sensitive": " + ".join(self.sensitive),
+            "change": self.change.text,
+            "distance": distance,
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON contract of ``xcount count --json``."""
         return to_dict(self)
@@ -462,3 +486,29 @@ class CountResult(DisplayMixin):
     def from_dict(cls, data: Mapping[str, Any]) -> CountResult:
         """Read back what :meth:`to_dict` wrote."""
         return from_dict(cls, data)
+
+
+def affected_table(
+    parts: Iterable[tuple[Mapping[str, str], CountResult]], least_seconds: float | None = None
+) -> AffectedTable:
+    """Return the sensitive rows of counts: what they get, and could get at best and worst.
+
+    Args:
+        parts: the counts, each with columns that say what it is about.
+        least_seconds: time for each count if its own time limit is over; None for no limit.
+
+    Raises:
+        QueryError: no rows were counted, or the results were read from JSON.
+    """
+    tables = []
+    for about, result in parts:
+        rows = result.affected_rows
+        if rows is not None:
+            limits = None if least_seconds is None else rows.settings.within(1.0, least_seconds)
+            tables.append((about, rows.table(limits)))
+    if not tables:
+        raise QueryError(
+            "there are no rows to list: count with --data (data) and the measure 'rows' (a result "
+            "that was read from JSON or a journal has only their numbers)"
+        )
+    return AffectedTable.joined(tables)

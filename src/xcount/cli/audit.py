@@ -25,6 +25,7 @@ from xcount.runs.audit import AuditOptions, AuditResult, audit
 @click.argument("model", metavar="MODEL")
 @parameters.declared(AuditOptions)
 @batch.report_options
+@batch.rows_option
 @parameters.progress_option
 @batch.markdown_option
 def command(
@@ -34,6 +35,7 @@ def command(
     html: str | None,
     csv: str | None,
     plot: str | None,
+    rows_out: str | None,
     markdown: str | None,
     **options: Any,
 ) -> int:
@@ -46,10 +48,13 @@ def command(
     from xcount.cli.progress import ProgressLine, stoppable
 
     paths = {"html": html, "csv": csv, "markdown": markdown, "plot": plot}
-    batch.check_outputs(paths, as_json, options["journal"])
+    batch.check_rows_out(rows_out, options)
+    batch.check_outputs({**paths, "rows_out": rows_out}, as_json, options["journal"])
     with stoppable(), ProgressLine(progress) as line:
         result = audit(model, on_progress=line.show_batch, **parameters.given(options))
-    batch.write_outputs(outputs_of(result), paths, as_json)
+        parts = result.affected_parts()
+        notes = [] if rows_out is None else [batch.write_rows(parts, rows_out)]
+    batch.write_outputs(outputs_of(result), paths, as_json, notes)
     return result.exit_status
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,11 @@ from xcount.cli import parameters
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from xcount.answers.result import CountResult
+
+LEAST_ROWS_SECONDS = 2.0
+"""Least time for what rows could get, even if the count has used up its limit."""
 
 report_options = parameters.together(
     click.option("--html", metavar="FILE", help="Write a self-contained HTML report."),
@@ -25,6 +30,14 @@ markdown_option = click.option(
     "--markdown",
     metavar="FILE",
     help="Write a section for a model card (Markdown); '-' prints it.",
+)
+
+
+rows_option = click.option(
+    "--rows-out",
+    metavar="FILE",
+    help="Write the sensitive rows of --data to a .csv or .parquet file: what each gets, the best "
+    "and the worst it could get, and by which change.",
 )
 
 
@@ -62,7 +75,27 @@ def check_outputs(
             from xcount.report.plots import check_plot
 
             check_plot(path)
+        if name == "rows_out":
+            from xcount.report.rows_file import check_rows_file
+
+            check_rows_file(path)
         check_writable(path)
+
+
+def check_rows_out(path: str | None, options: Mapping[str, Any]) -> None:
+    """Reject a file of affected rows if no rows are counted."""
+    if path is None:
+        return
+    if path == "-":
+        raise click.UsageError("--rows-out needs a file: standard output is for the answer")
+    if options["data"] is None:
+        raise click.UsageError("--rows-out writes rows of a table; give --data FILE")
+    from xcount.measures.measured import measures_meant
+
+    names = ("measures", "judge", "data", "bounds", "population")
+    measures = measures_meant(*(options[name] for name in names))
+    if "rows" not in {*",".join(measures).split(","), options["judge"]}:
+        raise click.UsageError("--rows-out needs the rows to be counted; add --measure rows")
 
 
 def _inputs() -> list[str]:
@@ -85,8 +118,10 @@ def _same_file(path: str) -> Callable[[str], bool]:
     return is_same
 
 
-def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bool) -> None:
-    """Write the requested files; print JSON, a text requested with ``-``, or tables."""
+def write_outputs(
+    outputs: Outputs, paths: Mapping[str, str | None], as_json: bool, notes: Sequence[str] = ()
+) -> None:
+    """Write the requested files; print JSON, a text requested with ``-``, or tables and notes."""
     from xcount.cli.output import print_json, print_tables, print_text
     from xcount.cli.progress import stoppable
     from xcount.support.files import write_atomically
@@ -105,7 +140,7 @@ def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bo
     elif printed:
         print_text(outputs.texts[printed[0]]())
     else:
-        print_tables(*outputs.tables(), *written(paths.values()))
+        print_tables(*outputs.tables(), *written(paths.values()), *notes)
 
 
 def written(paths: Iterable[str | None]) -> list[str]:
@@ -113,3 +148,17 @@ def written(paths: Iterable[str | None]) -> list[str]:
     from xcount.report.terminal import escaped
 
     return [f"Wrote {escaped(path)}" for path in paths if path is not None and path != "-"]
+
+
+def write_rows(parts: Iterable[tuple[Mapping[str, str], CountResult]], path: str) -> str:
+    """Write the sensitive rows of counts; return what the file holds and lacks.
+
+    Each count comes with columns that say what it is about.
+    """
+    from xcount.answers.result import affected_table
+    from xcount.report import rows_file
+    from xcount.report.terminal import escaped
+
+    table = affected_table(parts, LEAST_ROWS_SECONDS)
+    rows_file.write_rows(table, path)
+    return f"Wrote {escaped(path)}: {escaped(table.said)}"

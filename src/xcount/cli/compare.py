@@ -24,6 +24,7 @@ from xcount.runs.compare import CompareOptions, CompareResult, compare
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
 @parameters.declared(CompareOptions)
 @batch.report_options
+@batch.rows_option
 @parameters.progress_option
 def command(
     models: tuple[str, ...],
@@ -32,6 +33,7 @@ def command(
     html: str | None,
     csv: str | None,
     plot: str | None,
+    rows_out: str | None,
     **options: Any,
 ) -> int:
     """Ask every MODEL the same questions, on one grid of all their thresholds.
@@ -42,10 +44,13 @@ def command(
     from xcount.cli.progress import ProgressLine, stoppable
 
     paths = {"html": html, "csv": csv, "plot": plot}
-    batch.check_outputs(paths, as_json, options["journal"])
+    batch.check_rows_out(rows_out, options)
+    batch.check_outputs({**paths, "rows_out": rows_out}, as_json, options["journal"])
     with stoppable(), ProgressLine(progress) as line:
         result = compare(models, on_progress=line.show_batch, **parameters.given(options))
-    batch.write_outputs(outputs_of(result), paths, as_json)
+        parts = result.affected_parts()
+        notes = [] if rows_out is None else [batch.write_rows(parts, rows_out)]
+    batch.write_outputs(outputs_of(result), paths, as_json, notes)
     return result.exit_status
 
 

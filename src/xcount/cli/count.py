@@ -24,6 +24,7 @@ from xcount.cli import batch, parameters
         "--max-share 1%",
         "xcount count model.json --sensitive age --gap 0 --direction up --where-from 'age >= 62' "
         "--where-to 'age < 62'",
+        "xcount count model.json --sensitive sex --flip --data people.csv --rows-out affected.csv",
         "xcount count model.json --sensitive sex --gap 0.5 --explain",
         "xcount count model.json --sensitive age --gap 2 --question age.question",
         "xcount count model.json --sensitive age --gap 2 --cluster tcp://scheduler:8786",
@@ -31,9 +32,10 @@ from xcount.cli import batch, parameters
 )
 @click.argument("model", metavar="MODEL")
 @parameters.declared(CountOptions)
+@batch.rows_option
 @parameters.json_option
 @parameters.progress_option
-def command(model: str, as_json: bool, progress: str, **options: Any) -> int:
+def command(model: str, as_json: bool, progress: str, rows_out: str | None, **options: Any) -> int:
     """Count the regions of MODEL that are sensitive to chosen features.
 
     A region is sensitive if changing only those features, by at most the distance, changes the
@@ -47,13 +49,15 @@ def command(model: str, as_json: bool, progress: str, **options: Any) -> int:
     path: str | None = options["question"]
     if path == "-":
         raise click.UsageError("--question needs a file: standard output is for the answer")
-    batch.check_outputs({"question": path}, as_json)
+    batch.check_rows_out(rows_out, options)
+    batch.check_outputs({"question": path, "rows_out": rows_out}, as_json)
     with stoppable(), ProgressLine(progress) as line:
         result = count(model, on_progress=line.show_count, **parameters.given(options))
+        notes = [] if rows_out is None else [batch.write_rows([({}, result)], rows_out)]
     if as_json:
         print_json(result.to_dict())
     else:
         from xcount.report.text import count_tables
 
-        print_tables(*count_tables(result), *batch.written([path]))
+        print_tables(*count_tables(result), *batch.written([path]), *notes)
     return result.exit_status

@@ -146,6 +146,21 @@ class Axis:
             return int(cell != other)
         return int(abs(self.numbers.positions[cell] - self.numbers.positions[other]))
 
+    def distances_from(self, cells: NDArray[np.integer]) -> NDArray[np.int32]:
+        """Return how far each cell of the axis is from given ones, shape (n given, n_cells)."""
+        all_cells = np.arange(self.n_cells)
+        found: NDArray[np.int32] = (cells[:, np.newaxis] != all_cells).astype(np.int32)
+        if self.joined is not None:
+            both = zip(self.joined.axes, self.joined.cells.T, strict=True)
+            each = [axis.distances_from(own[cells])[:, own] for axis, own in both]
+            found = np.sum(each, axis=0, dtype=np.int32)
+        elif not self.feature.is_categorical:
+            has_order = cells != self.missing_cell
+            positions = self.numbers.positions
+            apart = positions[cells[has_order]][:, np.newaxis] - positions
+            found[np.ix_(has_order, all_cells != self.missing_cell)] = np.abs(apart)
+        return found
+
     @property
     def steps(self) -> tuple[int, ...]:
         """The distance of each numeric cell to the next one."""

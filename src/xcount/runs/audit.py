@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -26,6 +26,7 @@ from xcount.answers.result import (
     Planned,
     Verdict,
     Versions,
+    affected_table,
     judged_together,
     status_of,
 )
@@ -52,7 +53,7 @@ from xcount.runs.plan import (
 )
 from xcount.runs.protected import is_protected
 from xcount.runs.ranked import Ranked
-from xcount.runs.task import Question, Task, fingerprint
+from xcount.runs.task import Question, Task, fingerprint, with_rows
 from xcount.support.display import DisplayMixin
 from xcount.support.interval import mean, mean_of
 from xcount.support.numerals import to_json
@@ -229,6 +230,14 @@ class AuditResult(DisplayMixin):
         found = (each for each in kept.results() if each is not None)
         return replace(_audit_result(kept.header, found), notes=kept.notes)
 
+    def affected_parts(self) -> Iterator[tuple[dict[str, str], CountResult]]:
+        """Yield the counts, each with what it is about."""
+        return ((result.about, result) for result in self.results)
+
+    def affected(self) -> Any:
+        """Return the sensitive rows of all counts, as in :meth:`CountResult.affected`."""
+        return affected_table(self.affected_parts()).to_frame()
+
     def to_html(self) -> str:
         """Return the report: one self-contained HTML page."""
         from xcount.report import html_report
@@ -376,7 +385,9 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
         verify=options.verify,
         on_progress=options.on_progress,
     )
-    return replace(_audit_result(header, outcome.finished), notes=outcome.notes)
+    answers = with_rows(tasks, outcome.results, options.favourable)
+    finished = [result for result in answers if result is not None]
+    return replace(_audit_result(header, finished), notes=outcome.notes)
 
 
 def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], chosen: Changes) -> dict[str, Any]:

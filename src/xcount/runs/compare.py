@@ -15,7 +15,7 @@ import datetime
 import math
 import os
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any
@@ -35,6 +35,7 @@ from xcount.answers.result import (
     Planned,
     Verdict,
     Versions,
+    affected_table,
     judged_together,
     limit_form,
     status_of,
@@ -55,7 +56,7 @@ from xcount.runs.journal import Record
 from xcount.runs.journal_lines import FORMAT, Line, RunNotes, last_run, read_lines
 from xcount.runs.options import BatchOptions
 from xcount.runs.plan import Changes, choose_groups, questions
-from xcount.runs.task import Question, Task, fingerprint
+from xcount.runs.task import Question, Task, fingerprint, with_rows
 from xcount.support.display import DisplayMixin
 from xcount.support.interval import Interval, mean, mean_of
 from xcount.support.numerals import to_json
@@ -234,6 +235,17 @@ class CompareResult(DisplayMixin):
         answers = _by_model(kept.results(), len(kept.header["names"]))
         return replace(_compare_result(kept.header, answers), notes=kept.notes)
 
+    def affected_parts(self) -> Iterator[tuple[dict[str, str], CountResult]]:
+        """Yield the finished counts, each with what it is about."""
+        for row in self.rows:
+            for name, result in zip(self.names, row.results, strict=True):
+                if result is not None:
+                    yield {"model": name, **result.about}, result
+
+    def affected(self) -> Any:
+        """Return the sensitive rows of all counts, as in :meth:`CountResult.affected`."""
+        return affected_table(self.affected_parts()).to_frame()
+
     def to_html(self) -> str:
         """Return the report: one self-contained HTML page."""
         from xcount.report import html_comparison
@@ -341,7 +353,8 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
         cluster=workers,
         on_progress=options.on_progress,
     )
-    found = _compare_result(header, _by_model(outcome.results, len(ensembles)))
+    answers = with_rows(tasks, outcome.results, options.favourable)
+    found = _compare_result(header, _by_model(answers, len(ensembles)))
     return replace(found, notes=outcome.notes)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from xcount.answers.count import explained, solve
+from xcount.answers.count import explained, solve, with_affected_rows
 from xcount.answers.explanation import ExplanationRequest
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witnesses import drawn_witnesses
@@ -172,6 +172,22 @@ class Task:
     ) -> CountResult:
         """Count on this machine."""
         return self.question.answer(self.base, jobs, on_progress, companions=companions)
+
+
+def with_rows(
+    tasks: Sequence[Task], results: Sequence[CountResult | None], favourable: str | None
+) -> list[CountResult | None]:
+    """Return the results of tasks so that they know their sensitive rows, if rows were counted."""
+
+    def known(task: Task, result: CountResult | None) -> CountResult | None:
+        if result is None:
+            return None
+        asked = task.question
+        problem = Problem(task.base.ensemble, task.base.grid, asked.query)
+        settings = asked.settings.restarted()
+        return with_affected_rows(result, problem, asked.weighing, settings, favourable)
+
+    return [known(task, result) for task, result in zip(tasks, results, strict=True)]
 
 
 def families(keys: Iterable[tuple[object, ...]]) -> list[list[int]]:

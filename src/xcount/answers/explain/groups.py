@@ -7,6 +7,7 @@ categories may still decide differently about the people who have them.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -141,7 +142,7 @@ def _value_sets(
     kept = found
     if len(found) > most:
         kept = np.sort(found[np.argsort(-counts, kind="stable")[: most - 1]])
-    sets = {_value_text(axis, value): known == value for value in kept}
+    sets = {value_text(axis, value): known == value for value in kept}
     sets[f"another {axis.feature.name}"] = ~is_missing & ~np.isin(known, kept)
     sets[f"{axis.feature.name} is missing"] = is_missing
     numbers = np.arange(axis.n_cells)
@@ -150,8 +151,11 @@ def _value_sets(
     ]
 
 
-def _value_text(axis: Axis, value: float) -> str:
+def value_text(axis: Axis, value: float) -> str:
+    """Return a value of a feature in words; categories by name, if they have one."""
     feature = axis.feature
+    if math.isnan(value):
+        return f"{feature.name} is missing"
     if feature.categories is None:
         return f"{feature.name} = {value:g}"
     labels = feature.labels or tuple(map(str, feature.categories))

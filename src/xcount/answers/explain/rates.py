@@ -61,7 +61,7 @@ def decision_of(ensemble: Ensemble, change: Change, favourable: object = None) -
         QueryError: the model makes no decision, or it is unclear which one is favourable.
     """
     flip = change if isinstance(change, Flip) else resolve_flip(ensemble)
-    names = _names(ensemble, flip)
+    names = decision_names(ensemble, flip)
     if favourable is not None:
         word = str(favourable).strip()
         known = {name: value for value, name in enumerate(names)}
@@ -90,8 +90,8 @@ def _classes(ensemble: Ensemble) -> dict[str, int]:
     return {"0": 0, "1": 1, **named} if named or ensemble.task == "binary" else {}
 
 
-def _names(ensemble: Ensemble, flip: Flip) -> list[str]:
-    """Return the names of the decisions."""
+def decision_names(ensemble: Ensemble, flip: Flip) -> list[str]:
+    """Return the names of the decisions: of both sides of a cut-off, or of the classes."""
     labels = list(ensemble.class_labels or ())
     if flip.cutoff is None:
         return labels or [str(k) for k in range(ensemble.n_outputs)]
