@@ -175,6 +175,34 @@ def test_a_change_stays_in_the_domain() -> None:
         assert "grey" not in word
 
 
+@pytest.mark.parametrize("more", [{}, {"where_to": "a < 2.5"}, {"where_from": "a >= 2.5"}])
+def test_features_move_along(more: dict[str, str]) -> None:
+    """Rows change to the predictions with the exchanged colour, and only to allowed values."""
+    trained = MAKERS["two classes"]()
+    asked = {"sensitive": "a", "gap": "0.02", "along": "k: red <-> blue", "data": trained.rows}
+    found = xcount.count(trained.model, **asked, **more).affected()
+    assert len(found) > 3
+    exchange = {"red": "blue", "blue": "red"}
+    colours = [exchange.get(colour, colour) for colour in trained.rows.k]
+    exchanged = trained.rows.assign(k=pd.Categorical(colours, categories=COLOURS))
+    numbers = values_of(trained, "a")
+    axis = xcount.Grid.of(xcount.load(trained.model)).axes[0]
+    cells = axis.cells_of(np.array(numbers))
+    own_cells = axis.cells_of(trained.rows.a.to_numpy())
+    others = np.array([trained.output(exchanged.assign(a=number)) for number in numbers])
+    own = trained.output(trained.rows)
+    for line in found.to_dict("records"):
+        row = line["row"]
+        ends = [
+            others[i, row]
+            for i, number in enumerate(numbers)
+            if cells[i] != own_cells[row] and ("where_to" not in more or number < 2.5)
+        ]
+        assert line["best_probability"] == pytest.approx(max([own[row], *ends]), abs=1e-6)
+        assert line["worst_probability"] == pytest.approx(min([own[row], *ends]), abs=1e-6)
+        assert "where_from" not in more or trained.rows.a[row] >= 2.5
+
+
 def test_without_pandas_the_table_is_a_mapping(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names and lists; and there is no table without rows."""
     table = AffectedTable({"row": np.array([1, 2])})

@@ -182,8 +182,23 @@ class OutcomeFinder:
                     found[box.holds(regions, sensitive)] &= box.masks.ravel()
         return found
 
-    def margins(self, regions: NDArray[np.integer]) -> tuple[Floats, Limbs]:
-        """Return the margins in all masks, shape (n_regions, n_masks, n_outputs), and in limbs."""
+    def margins(self, regions: NDArray[np.integer], own: Whole) -> tuple[Floats, Limbs]:
+        """Return the margins in all masks, shape (n_regions, n_masks, n_outputs), and in limbs.
+
+        In all masks but a region's own, features that move along are exchanged.
+        """
+        floats, limbs = self._margins_at(regions)
+        allowed = self.problem.grid.allowed
+        if allowed.along:
+            moved = allowed.moved(regions)
+            exists = np.flatnonzero(moved.min(axis=1, initial=0) >= 0)
+            rows = np.arange(len(regions))
+            now = floats[rows, own].copy(), limbs[rows, own].copy()
+            floats[exists], limbs[exists] = self._margins_at(moved[exists])
+            floats[rows, own], limbs[rows, own] = now
+        return floats, limbs
+
+    def _margins_at(self, regions: NDArray[np.integer]) -> tuple[Floats, Limbs]:
         cells = np.array(regions, dtype=np.int32, ndmin=2)
         cells[:, list(self.problem.query.sensitive)] = 0
         return self._rows.at(cells, Votes())
@@ -215,7 +230,7 @@ class OutcomeFinder:
         rows = np.arange(len(regions))
         distances = self.distances(regions)
         allowed = self.allowed(regions, distances)
-        floats, limbs = self.margins(regions)
+        floats, limbs = self.margins(regions, own)
         outputs = self._shown(limbs[rows, own])
         keys = self._keys(floats, limbs, outputs, own)
 
