@@ -38,7 +38,7 @@ def holds(words: str, value: Any) -> bool:
     if " in {" in words:
         return str(value) in words.partition("{")[2].rstrip("}").split(", ")
     if " = " in words:
-        return str(value) == value_of(words) or value == value_of(words)
+        return bool(str(value) == value_of(words) or value == value_of(words))
     name = next(word for word in words.split() if word in ("a", "k"))
     left, _, right = words.partition(name)
     low = float(left.split()[0]) if left.strip() else -np.inf
@@ -56,7 +56,7 @@ def values_of(trained: Trained, name: str) -> list[Any]:
 def test_best_and_worst_are_those_of_the_library(kind: str, name: str) -> None:
     """The highest and the lowest prediction over all values, the decisions, and the value."""
     trained = MAKERS[kind]()
-    more = {"cutoff": "0.05"} if kind == "regression" else {}
+    more: dict[str, Any] = {"cutoff": "0.05"} if kind == "regression" else {}
     result = xcount.count(trained.model, sensitive=name, flip=True, data=trained.rows, **more)
     found = result.affected()
     others = np.array([trained.output(table) for table in moved(trained.rows, name)])
@@ -89,7 +89,7 @@ def test_best_and_worst_are_those_of_the_library(kind: str, name: str) -> None:
 def test_the_favourable_decision_may_be_the_low_side() -> None:
     """With the low side as the favourable decision, best and worst change places."""
     trained = MAKERS["two classes"]()
-    asked = {"sensitive": "k", "flip": True, "data": trained.rows, "explain": True}
+    asked: dict[str, Any] = {"sensitive": "k", "flip": True, "data": trained.rows, "explain": True}
     high = xcount.count(trained.model, **asked).affected()
     low = xcount.count(trained.model, **asked, favourable="below").affected()
     assert len(high) > 3
@@ -126,7 +126,7 @@ def test_random_models_agree_with_exact_sums(seed: int) -> None:
     precision = [None, 1][seed % 2]
     axes = [oracle.cells(ensemble, f) for f in range(ensemble.n_features)]
     points = [list(point) for point in itertools.product(*axes)][:400]
-    more = {"class_": 0} if ensemble.n_outputs > 1 else {}
+    more: dict[str, Any] = {"class_": 0} if ensemble.n_outputs > 1 else {}
     result = xcount.count(
         ensemble,
         sensitive=sensitive,
@@ -162,7 +162,7 @@ def test_a_change_stays_in_the_domain() -> None:
     trained = MAKERS["two classes"]()
     rows = trained.rows.assign(k=trained.rows.k.astype(object))
     rows.loc[0, "k"] = None
-    asked = {"sensitive": "k", "gap": "0.01", "data": rows}
+    asked: dict[str, Any] = {"sensitive": "k", "gap": "0.01", "data": rows}
     free = xcount.count(trained.model, **asked).affected()
     bound = xcount.count(trained.model, **asked, rule=["a >= 3 -> k in {blue, red}"]).affected()
     words = {*free["best_change"], *free["worst_change"]}
@@ -176,10 +176,15 @@ def test_a_change_stays_in_the_domain() -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"where_to": "a < 2.5"}, {"where_from": "a >= 2.5"}])
-def test_features_move_along(more: dict[str, str]) -> None:
+def test_features_move_along(more: dict[str, Any]) -> None:
     """Rows change to the predictions with the exchanged colour, and only to allowed values."""
     trained = MAKERS["two classes"]()
-    asked = {"sensitive": "a", "gap": "0.02", "along": "k: red <-> blue", "data": trained.rows}
+    asked: dict[str, Any] = {
+        "sensitive": "a",
+        "gap": "0.02",
+        "along": "k: red <-> blue",
+        "data": trained.rows,
+    }
     found = xcount.count(trained.model, **asked, **more).affected()
     assert len(found) > 3
     exchange = {"red": "blue", "blue": "red"}
