@@ -621,9 +621,16 @@ Definition is_sound (q : question) : bool :=
                               && forallb (fun c => c <? n_cells g f)%nat cs) (q_along q)
   && (0 <? copies g (q_sensitive q)).
 
-(** [Some n]: the answer is n.  [None]: the counter gives up, or the question is not sound. *)
-Definition count hash_leaf hash_node hash_mix choose big use_memo by_overlap swap keep_memo fuel
-    (q : question) : option Z :=
+(** The masks can be shared out among several processes: the part i of n has those that [owner],
+    which is untrusted, gives it, and part 0 also those that nobody else has. *)
+Definition in_part (owner : list nat -> nat) (n i : nat) (m : list nat) : bool :=
+  if (owner m <? n)%nat then (owner m =? i)%nat else (i =? 0)%nat.
+
+(** [Some n]: n is the sum, over the masks that are mine, of the weight of the mask times the
+    weight of the sensitive regions when every region gets this mask.  [None]: the counter gives up,
+    or the question is not sound. *)
+Definition sum_over_masks hash_leaf hash_node hash_mix choose big use_memo by_overlap swap keep_memo
+    fuel (mine : list nat -> bool) (q : question) : option Z :=
   if is_sound q then
     let g := q_grid q in
     let axes := map (fun F => compress (weights F)) g in
@@ -631,10 +638,20 @@ Definition count hash_leaf hash_node hash_mix choose big use_memo by_overlap swa
     let untouched := map (fun trees => map (convert hash_leaf hash_node (fun _ => Stays))
                                            (filter (fun t => negb (touched q t)) trees))
                          (q_outputs q) in
-    match count_stops hash_leaf hash_node hash_mix choose big use_memo g axes (total g) by_overlap
-            q untouched swap (along_form hash_leaf hash_node q) keep_memo fuel stops Empty 0 stops
-    with
-    | None => None
-    | Some n => Some (n / copies g (q_sensitive q))
-    end
+    count_stops hash_leaf hash_node hash_mix choose big use_memo g axes (total g) by_overlap
+      q untouched swap (along_form hash_leaf hash_node q) keep_memo fuel stops Empty 0
+      (filter (fun a => mine (s_mask a)) stops)
   else None.
+
+(** The sum over all masks holds every region as often as there are masks, by weight. *)
+Definition answer_of_sum (q : question) (n : Z) : Z := n / copies (q_grid q) (q_sensitive q).
+
+(** [Some n]: the answer is n. *)
+Definition count hash_leaf hash_node hash_mix choose big use_memo by_overlap swap keep_memo fuel
+    (q : question) : option Z :=
+  option_map (answer_of_sum q)
+    (sum_over_masks hash_leaf hash_node hash_mix choose big use_memo by_overlap swap keep_memo fuel
+       (fun _ => true) q).
+
+(** The answer from the sums over the parts. *)
+Definition answer_of_parts (q : question) (sums : list Z) : Z := answer_of_sum q (zsum sums).

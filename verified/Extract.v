@@ -2,7 +2,7 @@
     integers (features, cells, places, hashes, fuel: the question format keeps all of them below
     2^30) and integers to [Zint], which is zarith in the native program and BigInt in JavaScript. *)
 From Coq Require Import Extraction ExtrOcamlBasic ZArith Arith.
-From XCount Require Import Spec Count.
+From XCount Require Import Spec Count RegionsAreDecided.
 Extraction Language OCaml.
 
 Extract Inductive nat => "int" [ "0" "succ" ]
@@ -30,4 +30,4 @@ Extract Constant Z.leb => "Zint.leq".
 Extract Constant Z.of_nat => "Zint.of_int".
 Extract Constant Z.abs => "Zint.abs".
 Extract Constant Z.div => "(fun a b -> if Zint.sign b = 0 then Zint.zero else Zint.fdiv a b)".
-Extraction "counter.ml" count answer.
+Extraction "counter.ml" count sum_over_masks in_part answer_of_parts decide_regions answer.
