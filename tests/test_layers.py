@@ -115,7 +115,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "shares",
     ),
     "baselines": ("paper", "cnf"),
-    "verified": ("packing", "question_file", "check_question", "counter", "model_check"),
+    "verified": (
+        "packing",
+        "question_file",
+        "check_question",
+        "samples",
+        "counter",
+        "model_check",
+    ),
     "answers": (
         "explanation",
         "options",

@@ -38,6 +38,7 @@ COMMANDS = (
 )
 PARTS = (
     "model",
+    "verified_estimate",
     "domain",
     "input",
     "component",

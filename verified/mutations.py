@@ -136,6 +136,7 @@ MUTATIONS = (
         "nth k untouched [] ++ nth k trees []",
         "tl (nth k untouched []) ++ nth k trees []",
     ),
+    Mutation("give a mask to no process", "else (i =? 0)%nat.", "else false."),
     Mutation("weigh every mask alike", "(acc + mask_weight g S (s_mask a) * n)", "(acc + n)"),
 )
 

@@ -56,7 +56,7 @@ engines = pytest.mark.parametrize(
 
 def use(monkeypatch: pytest.MonkeyPatch, engine: Engine) -> None:
     """Choose the program that runs the counter."""
-    for module in ("xcount.verified.counter", "xcount.runs.audit"):
+    for module in ("xcount.verified.counter", "xcount.runs.audit", "xcount.runs.compare"):
         monkeypatch.setattr(f"{module}.find_engine", lambda: engine)
 
 

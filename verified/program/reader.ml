@@ -240,3 +240,24 @@ let read_question source =
     q_change = asked; q_closed = closed; q_along = along; q_rules = rules; q_from = from; q_to = to_ }
 
 let question text = read_question (open_text text)
+
+(* One thing a line, up to the end of the text. *)
+let lines source read =
+  let rec go found =
+    if source.place = String.length source.text then List.rev found
+    else begin
+      let next = read () in
+      next_line source;
+      go (next :: found)
+    end in
+  go []
+
+(* Regions: one line each, a cell for every feature. *)
+let regions n_features text =
+  let source = open_text text in
+  lines source (fun () -> times n_features (fun () -> natural ~most:most_cells source "a cell"))
+
+(* Integers: one line each. *)
+let integers text =
+  let source = open_text text in
+  lines source (fun () -> integer source "a sum")

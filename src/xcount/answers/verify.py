@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import tempfile
 import warnings
@@ -12,21 +13,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xcount.answers.result import CountResult
-from xcount.counters.settings import Settings
+from xcount.counters.settings import MOST_JOBS, Settings
 from xcount.counters.tally import Progress
-from xcount.errors import QueryError, QueryWarning, VerificationError
+from xcount.errors import QueryError, QueryWarning, QuestionFileError, VerificationError
 from xcount.problem.problem import Problem
 from xcount.support.files import write_atomically
 from xcount.support.numerals import digits
 from xcount.support.options import option, python_option, takes
-from xcount.support.parse import n_bytes, seconds
-from xcount.verified.counter import VerifiedCount, verified_count, verified_count_of
+from xcount.support.parse import n_bytes, seconds, whole_number
+from xcount.support.record_check import misfit
+from xcount.support.records import from_dict
+from xcount.verified.counter import (
+    VerifiedCount,
+    VerifiedEstimate,
+    verified_count,
+    verified_count_of,
+    verified_estimate,
+)
 from xcount.verified.question_file import question_text
+from xcount.verified.samples import STREAM
 
 if TYPE_CHECKING:
     from xcount.support.parse import Duration, Size
 
 NOT_EXACT = "only an exact count can be verified, and this is an estimate"
+_WORTH_SHARING_SECONDS = 1.0
+"""A count that took less is counted again by one process."""
+MOST_SAMPLES = 10**7
+"""Most samples of an estimate: decided one by one, they are slow."""
 NOT_IN_TIME = "the verified counter did not finish within the limits"
 
 
@@ -49,6 +63,7 @@ def counted_again(
     *,
     seconds: float | None,
     memory_bytes: int | None,
+    jobs: int = 1,
     on_wait: Callable[[float], None] | None = None,
 ) -> Attempt:
     """Count an exact count again.
@@ -64,7 +79,9 @@ def counted_again(
         return Attempt(result, str(error))
     if seconds is not None and seconds <= 0:
         return Attempt(result, NOT_IN_TIME)
-    found = verified_count_of(text, seconds=seconds, memory_bytes=memory_bytes, on_wait=on_wait)
+    found = verified_count_of(
+        text, seconds=seconds, memory_bytes=memory_bytes, jobs=jobs, on_wait=on_wait
+    )
     if found is None:
         return Attempt(result, NOT_IN_TIME)
     if found != result.count:
@@ -98,6 +115,7 @@ def verified_result(problem: Problem, result: CountResult, settings: Settings) -
             result,
             seconds=settings.seconds_left(),
             memory_bytes=settings.memory_bytes,
+            jobs=settings.n_threads if result.seconds > _WORTH_SHARING_SECONDS else 1,
             on_wait=report,
         )
     except KeyboardInterrupt:
@@ -146,6 +164,46 @@ class VerifyOptions:
             "Give up at this much memory: 4GB, 500MB, 1GiB.",
             'at how much memory to give up: bytes, or ``"4GB"``.',
             metavar="SIZE",
+        ),
+    )
+    jobs: int = field(
+        default=1,
+        metadata=option(
+            "Share the cells of the sensitive features out among N processes; 0 for all cores.",
+            "among how many processes the cells of the sensitive features are shared out; 0 for "
+            "all cores.",
+            metavar="N",
+            least=0,
+            most=MOST_JOBS,
+        ),
+    )
+    samples: int | None = field(
+        default=None,
+        metadata=option(
+            "Estimate from N random regions, each decided by the proved program, instead of "
+            "counting.",
+            "how many random regions to decide, for an estimate instead of the count.",
+            metavar="N",
+            least=1,
+            most=MOST_SAMPLES,
+        ),
+    )
+    seed: int = field(
+        default=0,
+        metadata=option(
+            "With --samples: the seed that the regions follow from.",
+            "the seed that the regions of ``samples`` follow from.",
+            metavar="N",
+            least=0,
+        ),
+    )
+    transcript: str | os.PathLike[str] | None = field(
+        default=None,
+        metadata=option(
+            "Repeat the estimate of an earlier `verify --samples N --json`, kept in FILE; a "
+            "difference is an error.",
+            "the JSON of an earlier estimate, to repeat it; a difference is an error.",
+            metavar="FILE",
         ),
     )
     trust_pickle: bool = field(
@@ -197,5 +255,58 @@ def verify(question: Any, options: VerifyOptions) -> VerifiedCount:
         from xcount.verified.model_check import check_model
 
         found = check_model(question, options.model, options.trust_pickle)
-    result = verified_count(question, seconds=limit, memory_bytes=memory, on_wait=report)
+    if options.samples is not None or options.transcript is not None:
+        result = _estimated(question, options, seconds=limit, memory_bytes=memory, on_wait=report)
+    else:
+        jobs = whole_number(options.jobs, "number of jobs", MOST_JOBS) or os.cpu_count() or 1
+        result = verified_count(
+            question, seconds=limit, memory_bytes=memory, jobs=jobs, on_wait=report
+        )
     return replace(result, model_check=found)
+
+
+def _estimated(question: Any, options: VerifyOptions, **limits: Any) -> VerifiedCount:
+    """Estimate, or repeat an estimate and compare.
+
+    Raises:
+        VerificationError: the transcript says something else.
+    """
+    told = None if options.transcript is None else _transcript(options.transcript)
+    if told is not None and options.samples is not None:
+        raise QueryError("a transcript has its own number of samples; leave --samples out")
+    if told is None:
+        n_samples = max(1, whole_number(options.samples, "number of samples", MOST_SAMPLES))
+        seed = whole_number(options.seed, "seed")
+    else:
+        n_samples, seed = told.n_samples, told.seed
+    result = verified_estimate(question, n_samples=n_samples, seed=seed, **limits)
+    if told is not None and result.estimate is not None and result.estimate != told:
+        differ = [
+            f"{name} {getattr(told, name)!s:.40} there, {getattr(result.estimate, name)!s:.40} here"
+            for name in ("n_sensitive", "low", "high", "total", "outcomes")
+            if getattr(told, name) != getattr(result.estimate, name)
+        ]
+        raise VerificationError(
+            f"{options.transcript}: the transcript does not fit the question: {'; '.join(differ)}"
+        )
+    return result
+
+
+def _transcript(path: str | os.PathLike[str]) -> VerifiedEstimate:
+    """Read the estimate of an earlier run.
+
+    Raises:
+        QuestionFileError: the file holds none.
+    """
+    wrong = f"{os.fspath(path)}: no transcript; xcount verify --samples N --json writes one"
+    try:
+        data = json.loads(Path(path).read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise QuestionFileError(wrong) from error
+    told = data.get("estimate") if isinstance(data, dict) else None
+    if not isinstance(told, dict) or misfit(told, VerifiedEstimate):
+        raise QuestionFileError(wrong)
+    estimate = from_dict(VerifiedEstimate, told)
+    if estimate.stream != STREAM or estimate.n_samples > MOST_SAMPLES:
+        raise QuestionFileError(wrong)
+    return estimate

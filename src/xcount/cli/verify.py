@@ -18,6 +18,8 @@ from xcount.cli import parameters
         "xcount count model.json --sensitive age --gap 2 --question age.question",
         "xcount verify age.question",
         "xcount verify age.question --model model.json --timeout 5m",
+        "xcount verify age.question --samples 10000 --json > age.json",
+        "xcount verify age.question --transcript age.json",
     ),
 )
 @click.argument("question", metavar="QUESTION")
@@ -27,8 +29,9 @@ from xcount.cli import parameters
 def command(question: str, as_json: bool, progress: str, **options: Any) -> int:
     """Count a QUESTION file, which `xcount count --question` writes, with the verified counter.
 
-    Its correctness is proved in Coq; it shares no code with the other counters. Exit status: 0
-    counted, 2 the file cannot be read or is not about the model, 3 not within the limits.
+    Its correctness is proved in Coq; it shares no code with the other counters. With --samples,
+    random regions are decided instead, by a program that is proved as well. Exit status: 0 counted
+    or estimated, 2 the file cannot be read or is not about the model, 3 not within the limits.
     """
     from xcount.cli.output import print_json, print_tables
     from xcount.cli.progress import ProgressLine, stoppable

@@ -146,8 +146,19 @@ def verified_tables(result: VerifiedCount) -> list[RenderableType]:
     found = "unknown: the counter did not finish within the limits"
     if result.count is not None:
         found = f"{_all_digits(result.count)} (verified)"
+    estimate = result.estimate
+    if estimate is not None:
+        confidence = confidence_words(estimate.confidence)
+        found = (
+            f"between {_all_digits(estimate.low)} and {_all_digits(estimate.high)} of "
+            f"{_all_digits(estimate.total)}, with {confidence} confidence"
+        )
     card.add_row("Sensitive", (found, "bold"))
-    if result.verified:
+    if estimate is not None:
+        share = f"{_all_digits(estimate.n_sensitive)} of {_all_digits(estimate.n_samples)}"
+        card.add_row("Samples", f"{share} sensitive, seed {estimate.seed}")
+        card.add_row("Outcomes", estimate.outcomes)
+    if result.verified or estimate is not None:
         card.add_row("Proved", result.theorem)
     for sentence in result.model_check or ():
         card.add_row("Model", sentence)

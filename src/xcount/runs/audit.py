@@ -284,16 +284,6 @@ class AuditOptions(BatchOptions):
             most=MOST_WITNESSES,
         ),
     )
-    verify: bool = field(
-        default=False,
-        metadata=option(
-            "Count every exact count again with the verified counter, after the counts and within "
-            "the limits of each; a difference is an error. The HTML report then carries the "
-            "questions and the counter.",
-            "whether the verified counter counts every exact count again, within the limits of "
-            "each.",
-        ),
-    )
     profile: bool = field(
         default=True, metadata=python_option("whether to break each count down by mask.")
     )

@@ -62,6 +62,7 @@ from xcount.support.interval import Interval, mean, mean_of
 from xcount.support.numerals import to_json
 from xcount.support.options import option, takes
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
+from xcount.verified.counter import find_engine
 
 MAX_RATIO = limit_form("max_ratio", "`--max-ratio`; null without.")
 
@@ -312,6 +313,8 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
     settings, ratio = options.settings(judge=options.judge), options.ratio_limit()
     options.measure_names()  # reject unknown names before reading a large model
     workers = options.workers()
+    if options.verify:
+        find_engine()  # reject it before counting
     regions = options.regions()
     loaded = aligned([load(model, trust_pickle=options.trust_pickle) for model in models])
     ensembles = [regions.pulled_back(ensemble) for ensemble in loaded]
@@ -351,6 +354,7 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
         resume=options.resume,
         jobs=options.jobs,
         cluster=workers,
+        verify=options.verify,
         on_progress=options.on_progress,
     )
     answers = with_rows(tasks, outcome.results, options.favourable)

@@ -118,6 +118,16 @@ class BatchOptions(
             "continue a journal that exists.",
         ),
     )
+    verify: bool = field(
+        default=False,
+        metadata=option(
+            "Count every exact count again with the verified counter, after the counts and within "
+            "the limits of each; a difference is an error. The HTML report of an audit then "
+            "carries the questions and the counter.",
+            "whether the verified counter counts every exact count again, within the limits of "
+            "each.",
+        ),
+    )
     on_progress: Callable[[BatchProgress], None] | None = field(
         default=None,
         metadata=python_option(

@@ -4,81 +4,82 @@ globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurab
 b(){var
 b=this||self;b.globalThis=b;delete
 a.prototype._T_}}(Object));(function(c){"use strict";var
-dr=" : flags Open_text and Open_binary are not compatible",b$="the number of cells",dX="a place",d6="Invalid_argument",bg='"',b_=1255,dL=0x800,S=0xffff,dK="jsError",K=0x8000,dW=12520,dI="the lower start",dJ=256,dV="cells or weights",dq="cells",dH="End_of_file",b5="counted",b6="Unix.Unix_error",dG="a class",b9="Failure",T=0xff,dp="unreadable",b4="mkdir",dF="\n",aj=1000,dn="Stack_overflow",dE="a change",b8="ENOENT",d="",dU="^",bd=": No such file or directory",dm="/static/",dD="([^/]+)",au=0x3f,dl="Not_found",b7=0xf,aM=128,dB="the limit of memory",dC=0xdc00,d4="Sys_blocked_io",d5="fd ",dA="ENOTEMPTY",dT="Match_failure",r=248,dz="Division_by_zero",d3=1027,dk="the upper start",dy="Sys_error",dS="a change between classes needs at least 2 outputs",b3="rmdir",dR=0xf0,dx=": ",dw="a cell",dQ="the last line does not end with a line feed",dv="EEXIST",dj=1026,du="ordered, unordered or placed",d2="a distance",bf="int_of_string",cf=127,av=1024,dh="Pervasives.do_at_exit",di="utf8",I=0x80,dg="Undefined_recursive_module",d1=" : flags Open_rdonly and Open_wronly are not compatible",dt=512,ce="-",bc="expected ",ds=0x7ff0,cd=": Not a directory",dP=0xe0,d0=" : file already exists",dO=0xdfff,ak=0xffffff,b2="compare: functional value",dN="Assert_failure",L="/",dZ="n or l",dY="Out_of_memory",ca="ENOTDIR",be=254,cb="the gap",cc="index out of bounds",at="the cut-off",dM=250,bh="_bigarr02";function
-hw(b,d,c,e){for(var
+dW=" : flags Open_text and Open_binary are not compatible",cs="the number of cells",es="a place",eC="Invalid_argument",bu='"',cu=2147483647,cr=1255,ef=0x800,_=0xffff,ee="jsError",P=0x8000,er=12520,ec="the lower start",ed=256,eq="cells or weights",eB=4096,dV="cells",eb="End_of_file",aW="counted",cm="Unix.Unix_error",ea="a class",cq="Failure",$=0xff,br="unreadable",cl="mkdir",d$="\n",ao=1000,dU="Stack_overflow",d_="a change",cp="ENOENT",e="",ep="^",bq=": No such file or directory",dT="/static/",d9="([^/]+)",aI=0x3f,dS="Not_found",co=0xf,aX=128,d7="the limit of memory",d8=0xdc00,ez="Sys_blocked_io",eA="fd ",d6="ENOTEMPTY",eo="Match_failure",u=248,d5="Division_by_zero",ey=1027,dQ="gave up",dR="the upper start",d4="Sys_error",en="a change between classes needs at least 2 outputs",ck="rmdir",el="the limit of time",em=0xf0,d3=": ",cn="a cell",ek="the last line does not end with a line feed",d2="EEXIST",dP=1026,d1="ordered, unordered or placed",d0="buffer.ml",ex="a distance",bt="int_of_string",cz=127,aJ=1024,dN="Pervasives.do_at_exit",dO="utf8",L=0x80,dM="Undefined_recursive_module",ew=" : flags Open_rdonly and Open_wronly are not compatible",dZ=512,cy="-",bp="expected ",dY=0x7ff0,cx=": Not a directory",ej=0xe0,ev=" : file already exists",dX=1000000,ei=0xdfff,ap=0xffffff,cj="compare: functional value",eh="Assert_failure",Q="/",eu="n or l",et="Out_of_memory",ct="ENOTDIR",bs=254,cv="the gap",cw="index out of bounds",aH="the cut-off",eg=250,bv="_bigarr02";function
+ih(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-h6(b,a){throw[0,b,a]}function
-h9(b,a){if(b==0)return d;if(a.repeat)return a.repeat(b);var
-e=d,c=0;for(;;){if(b&1)e+=a;b>>=1;if(b==0)return e;a+=a;c++;if(c==9)a.slice(0,1)}}function
-cu(c,b,a){var
-e=String.fromCharCode;if(b==0&&a<=4096&&a==c.length)return e.apply(null,c);var
-f=d;for(;0<a;b+=av,a-=av)f+=e.apply(null,c.slice(b,b+Math.min(a,av)));return f}function
-az(a){if(a.t==2)a.c+=h9(a.l-a.c.length,"\0");else
-a.c=cu(a.c,0,a.c.length);a.t=0}function
-eB(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>cf)return false;return true}else
+iS(b,a){throw[0,b,a]}function
+iV(b,a){if(b==0)return e;if(a.repeat)return a.repeat(b);var
+d=e,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
+cN(c,b,a){var
+d=String.fromCharCode;if(b==0&&a<=eB&&a==c.length)return d.apply(null,c);var
+f=e;for(;0<a;b+=aJ,a-=aJ)f+=d.apply(null,c.slice(b,b+Math.min(a,aJ)));return f}function
+aM(a){if(a.t==2)a.c+=iV(a.l-a.c.length,"\0");else
+a.c=cN(a.c,0,a.c.length);a.t=0}function
+e9(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>cz)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-cv(f){for(var
-k=d,c=d,h,g,i,a,b=0,j=f.length;b<j;b++){g=f.charCodeAt(b);if(g<I){for(var
-e=b+1;e<j&&(g=f.charCodeAt(e))<I;e++);if(e-b>dt){c.substr(0,1);k+=c;c=d;k+=f.slice(b,e)}else
-c+=f.slice(b,e);if(e==j)break;b=e}a=1;if(++b<j&&((i=f.charCodeAt(b))&-64)==aM){h=i+(g<<6);if(g<dP){a=h-0x3080;if(a<I)a=1}else{a=2;if(++b<j&&((i=f.charCodeAt(b))&-64)==aM){h=i+(h<<6);if(g<dR){a=h-0xe2080;if(a<dL||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<j&&((i=f.charCodeAt(b))&-64)==aM&&g<0xf5){a=i-0x3c82080+(h<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>S)c+=String.fromCharCode(0xd7c0+(a>>10),dC+(a&0x3FF));else
-c+=String.fromCharCode(a);if(c.length>av){c.substr(0,1);k+=c;c=d}}return k+c}function
-M(c,a,b){this.t=c;this.c=a;this.l=b}M.prototype.toString=function(){switch(this.t){case
-9:return this.c;default:az(this);case
-0:if(eB(this.c)){this.t=9;return this.c}this.t=8;case
-8:return this.c}};M.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return cv(a)};M.prototype.slice=function(){var
+cO(f){for(var
+k=e,c=e,h,g,i,a,b=0,j=f.length;b<j;b++){g=f.charCodeAt(b);if(g<L){for(var
+d=b+1;d<j&&(g=f.charCodeAt(d))<L;d++);if(d-b>dZ){c.substr(0,1);k+=c;c=e;k+=f.slice(b,d)}else
+c+=f.slice(b,d);if(d==j)break;b=d}a=1;if(++b<j&&((i=f.charCodeAt(b))&-64)==aX){h=i+(g<<6);if(g<ej){a=h-0x3080;if(a<L)a=1}else{a=2;if(++b<j&&((i=f.charCodeAt(b))&-64)==aX){h=i+(h<<6);if(g<em){a=h-0xe2080;if(a<ef||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<j&&((i=f.charCodeAt(b))&-64)==aX&&g<0xf5){a=i-0x3c82080+(h<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>_)c+=String.fromCharCode(0xd7c0+(a>>10),d8+(a&0x3FF));else
+c+=String.fromCharCode(a);if(c.length>aJ){c.substr(0,1);k+=c;c=e}}return k+c}function
+R(c,a,b){this.t=c;this.c=a;this.l=b}R.prototype.toString=function(){switch(this.t){case
+9:return this.c;default:aM(this);case
+0:if(e9(this.c)){this.t=9;return this.c}this.t=8;case
+8:return this.c}};R.prototype.toUtf16=function(){var
+a=this.toString();if(this.t==9)return a;return cO(a)};R.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
-M(this.t,a,this.l)};function
-ee(a){return new
-M(0,a,a.length)}function
-a(a){return ee(a)}function
-cs(c,b){h6(c,a(b))}var
-j=[0];function
-m(a){cs(j.Invalid_argument,a)}function
-al(){m(cc)}function
-cg(b,a){if(a<0||a>=b.length-1)al();return b[a+1]}function
-hz(b,a,c){if(a<0||a>=b.length-1)al();b[a+1]=c;return 0}function
-cl(b){if(c.Uint8Array)var
+R(this.t,a,this.l)};function
+eM(a){return new
+R(0,a,a.length)}function
+a(a){return eM(a)}function
+cM(c,b){iS(c,a(b))}var
+k=[0];function
+n(a){cM(k.Invalid_argument,a)}function
+aq(){n(cw)}function
+cA(b,a){if(a<0||a>=b.length-1)aq();return b[a+1]}function
+ik(b,a,c){if(a<0||a>=b.length-1)aq();b[a+1]=c;return 0}function
+cF(b){if(c.Uint8Array)var
 d=new(c.Uint8Array)(b.l);else
 var
 d=new
 Array(b.l);var
 f=b.c,e=f.length,a=0;for(;a<e;a++)d[a]=f.charCodeAt(a);for(e=b.l;a<e;a++)d[a]=0;b.c=d;b.t=4;return d}function
-ax(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?cu(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?cu(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)cl(b);var
+ar(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?cN(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?cN(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)cF(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
 a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
-ay(a){return a}function
-ci(a,b,c,d,e){ax(ay(a),b,c,d,e);return 0}function
-ac(c,a){if(c.fun)return ac(c.fun,a);if(typeof
+aL(a){return a}function
+cC(a,b,c,d,e){ar(aL(a),b,c,d,e);return 0}function
+eO(a,c,b){b&=$;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}cF(a)}a.c[c]=b;return 0}function
+ah(c,a){if(c.fun)return ah(c.fun,a);if(typeof
 c!=="function")return c;var
 b=c.length|0;if(b===0)return c.apply(null,a);var
 e=a.length|0,d=b-e|0;if(d==0)return c.apply(null,a);else
-if(d<0)return ac(c.apply(null,a.slice(0,b)),a.slice(b));else
+if(d<0)return ah(c.apply(null,a.slice(0,b)),a.slice(b));else
 return function(){var
 e=arguments.length==0?1:arguments.length,d=new
 Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
-b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return ac(c,d)}}function
-bi(a,b){if(b>>>0>=a.length-1)al();return a}function
-am(a){a.t&6&&az(a);return a.c}var
-ig=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-ie(a){if(ig)return Math.floor(Math.log2(a));var
+b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return ah(c,d)}}function
+aY(a,b){if(b>>>0>=a.length-1)aq();return a}function
+as(a){a.t&6&&aM(a);return a.c}var
+i4=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+i3(a){if(i4)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-cm(d){var
+cG(d){var
 a=new(c.Float32Array)(1);a[0]=d;var
 b=new(c.Int32Array)(a.buffer);return b[0]|0}var
-en=Math.pow(2,-24);function
-h4(a){throw a}function
-ew(){h4(j.Division_by_zero)}function
-b(b,c,a){this.lo=b&ak;this.mi=c&ak;this.hi=a&S}b.prototype.caml_custom="_j";b.prototype.copy=function(){return new
+eX=Math.pow(2,-24);function
+iQ(a){throw a}function
+bA(){iQ(k.Division_by_zero)}function
+b(b,c,a){this.lo=b&ap;this.mi=c&ap;this.hi=a&_}b.prototype.caml_custom="_j";b.prototype.copy=function(){return new
 b(this.lo,this.mi,this.hi)};b.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};b.prototype.compare=function(a){var
 b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};b.prototype.neg=function(){var
 a=-this.lo,c=-this.mi+(a>>24),d=-this.hi+(c>>24);return new
@@ -87,7 +88,7 @@ c=this.lo+a.lo,d=this.mi+a.mi+(c>>24),e=this.hi+a.hi+(d>>24);return new
 b(c,d,e)};b.prototype.sub=function(a){var
 c=this.lo-a.lo,d=this.mi-a.mi+(c>>24),e=this.hi-a.hi+(d>>24);return new
 b(c,d,e)};b.prototype.mul=function(a){var
-c=this.lo*a.lo,d=(c*en|0)+this.mi*a.lo+this.lo*a.mi,e=(d*en|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+c=this.lo*a.lo,d=(c*eX|0)+this.mi*a.lo+this.lo*a.mi,e=(d*eX|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
 b(c,d,e)};b.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};b.prototype.isNeg=function(){return this.hi<<16<0};b.prototype.and=function(a){return new
 b(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};b.prototype.or=function(a){return new
 b(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};b.prototype.xor=function(a){return new
@@ -101,27 +102,27 @@ b(this.hi>>a-48,0,0)};b.prototype.shift_right=function(a){a=a&63;if(a==0)return 
 d=this.hi<<16>>16;if(a<24)return new
 b(this.lo>>a|this.mi<<24-a,this.mi>>a|d<<24-a,this.hi<<16>>a>>>16);var
 c=this.hi<<16>>31;if(a<48)return new
-b(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,c&S);return new
-b(this.hi<<16>>a-32,c,c)};b.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&ak;this.lo=this.lo<<1&ak};b.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&ak;this.mi=(this.mi>>>1|this.hi<<23)&ak;this.hi=this.hi>>>1};b.prototype.udivmod=function(f){var
+b(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,c&_);return new
+b(this.hi<<16>>a-32,c,c)};b.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&ap;this.lo=this.lo<<1&ap};b.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&ap;this.mi=(this.mi>>>1|this.hi<<23)&ap;this.hi=this.hi>>>1};b.prototype.udivmod=function(f){var
 d=0,c=this.copy(),a=f.copy(),e=new
 b(0,0,0);while(c.ucompare(a)>0){d++;a.lsl1()}while(d>=0){d--;e.lsl1();if(c.ucompare(a)>=0){e.lo++;c=c.sub(a)}a.lsr1()}return{quotient:e,modulus:c}};b.prototype.div=function(a){var
-b=this;if(a.isZero())ew();var
-d=b.hi^a.hi;if(b.hi&K)b=b.neg();if(a.hi&K)a=a.neg();var
-c=b.udivmod(a).quotient;if(d&K)c=c.neg();return c};b.prototype.mod=function(b){var
-a=this;if(b.isZero())ew();var
-d=a.hi;if(a.hi&K)a=a.neg();if(b.hi&K)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&K)c=c.neg();return c};b.prototype.toInt=function(){return this.lo|this.mi<<24};b.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};b.prototype.toArray=function(){return[this.hi>>8,this.hi&T,this.mi>>16,this.mi>>8&T,this.mi&T,this.lo>>16,this.lo>>8&T,this.lo&T]};b.prototype.lo32=function(){return this.lo|(this.mi&T)<<24};b.prototype.hi32=function(){return this.mi>>>8&S|this.hi<<16};function
-bk(c,d,a){return new
+b=this;if(a.isZero())bA();var
+d=b.hi^a.hi;if(b.hi&P)b=b.neg();if(a.hi&P)a=a.neg();var
+c=b.udivmod(a).quotient;if(d&P)c=c.neg();return c};b.prototype.mod=function(b){var
+a=this;if(b.isZero())bA();var
+d=a.hi;if(a.hi&P)a=a.neg();if(b.hi&P)b=b.neg();var
+c=a.udivmod(b).modulus;if(d&P)c=c.neg();return c};b.prototype.toInt=function(){return this.lo|this.mi<<24};b.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};b.prototype.toArray=function(){return[this.hi>>8,this.hi&$,this.mi>>16,this.mi>>8&$,this.mi&$,this.lo>>16,this.lo>>8&$,this.lo&$]};b.prototype.lo32=function(){return this.lo|(this.mi&$)<<24};b.prototype.hi32=function(){return this.mi>>>8&_|this.hi<<16};function
+bx(c,d,a){return new
 b(c,d,a)}function
-bj(a){if(!isFinite(a)){if(isNaN(a))return bk(1,0,ds);return a>0?bk(0,0,ds):bk(0,0,0xfff0)}var
-f=a==0&&1/a==-Infinity?K:a>=0?0:K;if(f)a=-a;var
-b=ie(a)+1023;if(b<=0){b=0;a/=Math.pow(2,-dj)}else{a/=Math.pow(2,b-d3);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+bw(a){if(!isFinite(a)){if(isNaN(a))return bx(1,0,dY);return a>0?bx(0,0,dY):bx(0,0,0xfff0)}var
+f=a==0&&1/a==-Infinity?P:a>=0?0:P;if(f)a=-a;var
+b=i3(a)+1023;if(b<=0){b=0;a/=Math.pow(2,-dP)}else{a/=Math.pow(2,b-ey);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&b7|f|b<<4;return bk(g,e,c)}function
-aP(a){return a.toArray()}function
-eb(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==bh)for(var
-a=0;a<b.dims.length;a++)if(b.dims[a]<S)c.write(16,b.dims[a]);else{c.write(16,S);c.write(32,0);c.write(32,b.dims[a])}else
+g=a|0;c=c&co|f|b<<4;return bx(g,e,c)}function
+a1(a){return a.toArray()}function
+eJ(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==bv)for(var
+a=0;a<b.dims.length;a++)if(b.dims[a]<_)c.write(16,b.dims[a]);else{c.write(16,_);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
 2:case
@@ -138,29 +139,29 @@ a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 7:for(var
 a=0;a<b.data.length/2;a++){var
-e=aP(b.get(a));for(var
+e=a1(b.get(a));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 1:for(var
 a=0;a<b.data.length;a++){var
-e=aP(bj(b.get(a)));for(var
+e=a1(bw(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=cm(b.get(a));c.write(32,e)}break;case
+e=cG(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,cm(d[1]));c.write(32,cm(d[2]))}break;case
+d=b.get(a);c.write(32,cG(d[1]));c.write(32,cG(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
-f=b.get(a),e=aP(bj(f[1]));for(var
+f=b.get(a),e=a1(bw(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
-e=aP(bj(f[2]));for(var
+e=a1(bw(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-d$(a){switch(a){case
+eH(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-hA(d,f){var
+il(d,f){var
 b=c,a;switch(d){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
@@ -174,51 +175,51 @@ b=c,a;switch(d){case
 9:a=b.Int32Array;break;case
 10:a=b.Float32Array;break;case
 11:a=b.Float64Array;break;case
-12:a=b.Uint8Array;break}if(!a)m("Bigarray.create: unsupported kind");var
+12:a=b.Uint8Array;break}if(!a)n("Bigarray.create: unsupported kind");var
 e=new
-a(f*d$(d));return e}function
-cn(d){var
+a(f*eH(d));return e}function
+cH(d){var
 a=new(c.Int32Array)(1);a[0]=d;var
 b=new(c.Float32Array)(a.buffer);return b[0]}function
-aO(a){return new
+a0(a){return new
 b(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-co(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&b7)==0?b&K?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&b7);if(c>0){a+=16;a*=Math.pow(2,c-d3)}else
-a*=Math.pow(2,-dj);if(b&K)a=-a;return a}function
-ch(b){var
+cI(d){var
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&co)==0?b&P?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&co);if(c>0){a+=16;a*=Math.pow(2,c-ey)}else
+a*=Math.pow(2,-dP);if(b&P)a=-a;return a}function
+cB(b){var
 d=b.length,c=1;for(var
-a=0;a<d;a++){if(b[a]<0)m("Bigarray.create: negative dimension");c=c*b[a]}return c}function
-hQ(c,a){return new
-b(c&ak,c>>>24&T|(a&S)<<8,a>>>16&S)}function
-cp(a){return a.hi32()}function
-cq(a){return a.lo32()}var
-hB=bh;function
-ab(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}ab.prototype.caml_custom=hB;ab.prototype.offset=function(b){var
+a=0;a<d;a++){if(b[a]<0)n("Bigarray.create: negative dimension");c=c*b[a]}return c}function
+iB(c,a){return new
+b(c&ap,c>>>24&$|(a&_)<<8,a>>>16&_)}function
+cJ(a){return a.hi32()}function
+cK(a){return a.lo32()}var
+im=bv;function
+ag(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}ag.prototype.caml_custom=im;ag.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
-Array))m("bigarray.js: invalid offset");if(this.dims.length!=b.length)m("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
-a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])al();c=c*this.dims[a]+b[a]}else
+Array))n("bigarray.js: invalid offset");if(this.dims.length!=b.length)n("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
+a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])aq();c=c*this.dims[a]+b[a]}else
 for(var
-a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])al();c=c*this.dims[a]+(b[a]-1)}return c};ab.prototype.get=function(a){switch(this.kind){case
+a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])aq();c=c*this.dims[a]+(b[a]-1)}return c};ag.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return hQ(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return iB(d,b);case
 10:case
 11:var
-e=this.data[a*2+0],c=this.data[a*2+1];return[be,e,c];default:return this.data[a]}};ab.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=cq(b);this.data[a*2+1]=cp(b);break;case
+e=this.data[a*2+0],c=this.data[a*2+1];return[bs,e,c];default:return this.data[a]}};ag.prototype.set=function(a,b){switch(this.kind){case
+7:this.data[a*2+0]=cK(b);this.data[a*2+1]=cJ(b);break;case
 10:case
-11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};ab.prototype.fill=function(b){switch(this.kind){case
+11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};ag.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=cq(b),e=cp(b);if(c==e)this.data.fill(c);else
+c=cK(b),e=cJ(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
 11:var
 d=b[1],f=b[2];if(d==f)this.data.fill(d);else
 for(var
-a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};ab.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
+a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};ag.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
 e=this.kind|this.layout<<8,f=b.kind|b.layout<<8;return f-e}if(this.dims.length!=b.dims.length)return b.dims.length-this.dims.length;for(var
 a=0;a<this.dims.length;a++)if(this.dims[a]!=b.dims[a])return this.dims[a]<b.dims[a]?-1:1;switch(this.kind){case
 0:case
@@ -238,26 +239,26 @@ a=0;a<this.data.length;a+=2){if(this.data[a+1]<b.data[a+1])return-1;if(this.data
 9:case
 12:for(var
 a=0;a<this.data.length;a++){if(this.data[a]<b.data[a])return-1;if(this.data[a]>b.data[a])return 1}break}return 0};function
-aw(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}aw.prototype=new
-ab();aw.prototype.offset=function(a){if(typeof
+aK(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}aK.prototype=new
+ag();aK.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
-m("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])al();return a};aw.prototype.get=function(a){return this.data[a]};aw.prototype.set=function(a,b){this.data[a]=b;return 0};aw.prototype.fill=function(a){this.data.fill(a);return 0};function
-d9(c,d,a,b){var
-e=d$(c);if(ch(a)*e!=b.length)m("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
-aw(c,d,a,b);return new
-ab(c,d,a,b)}function
-E(b){if(!j.Failure)j.Failure=[r,a(b9),-3];cs(j.Failure,b)}function
-d_(b,v,r){var
-i=b.read32s();if(i<0||i>16)E("input_value: wrong number of bigarray dimensions");var
-p=b.read32s(),j=p&T,o=p>>8&1,h=[];if(r==bh)for(var
+n("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])aq();return a};aK.prototype.get=function(a){return this.data[a]};aK.prototype.set=function(a,b){this.data[a]=b;return 0};aK.prototype.fill=function(a){this.data.fill(a);return 0};function
+eF(c,d,a,b){var
+e=eH(c);if(cB(a)*e!=b.length)n("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+aK(c,d,a,b);return new
+ag(c,d,a,b)}function
+H(b){if(!k.Failure)k.Failure=[u,a(cq),-3];cM(k.Failure,b)}function
+eG(b,v,r){var
+i=b.read32s();if(i<0||i>16)H("input_value: wrong number of bigarray dimensions");var
+p=b.read32s(),j=p&$,o=p>>8&1,h=[];if(r==bv)for(var
 a=0;a<i;a++){var
-n=b.read16u();if(n==S){var
-t=b.read32u(),u=b.read32u();if(t!=0)E("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
+n=b.read16u();if(n==_){var
+t=b.read32u(),u=b.read32u();if(t!=0)H("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=ch(h),f=hA(j,d),g=d9(j,o,h,f);switch(j){case
+d=cB(h),f=il(j,d),g=eF(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -271,129 +272,129 @@ a=0;a<d;a++)f[a]=b.read16u();break;case
 a=0;a<d;a++)f[a]=b.read32s();break;case
 8:case
 9:var
-s=b.read8u();if(s)E("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
+s=b.read8u();if(s)H("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
 a=0;a<d;a++)f[a]=b.read32s();break;case
 7:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-q=aO(e);g.set(a,q)}break;case
+q=a0(e);g.set(a,q)}break;case
 1:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=co(aO(e));g.set(a,k)}break;case
+k=cI(a0(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=cn(b.read32s());g.set(a,k)}break;case
+k=cH(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=cn(b.read32s()),l=cn(b.read32s());g.set(a,[be,m,l])}break;case
+m=cH(b.read32s()),l=cH(b.read32s());g.set(a,[bs,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=co(aO(e));for(var
+m=cI(a0(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=co(aO(e));g.set(a,[be,m,l])}break}v[0]=(4+i)*4;return d9(j,o,h,f)}function
-d8(a,b,c){return a.compare(b,c)}function
-aR(a,b){return Math.imul(a,b)}function
-V(b,a){a=aR(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=aR(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-hN(a,b){a=V(a,cq(b));a=V(a,cp(b));return a}function
-em(a,b){return hN(a,bj(b))}function
-ea(c){var
-b=ch(c.dims),d=0;switch(c.kind){case
+l=cI(a0(e));g.set(a,[bs,m,l])}break}v[0]=(4+i)*4;return eF(j,o,h,f)}function
+eE(a,b,c){return a.compare(b,c)}function
+at(a,b){return Math.imul(a,b)}function
+aa(b,a){a=at(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=at(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
+iy(a,b){a=aa(a,cK(b));a=aa(a,cJ(b));return a}function
+eW(a,b){return iy(a,bw(b))}function
+eI(c){var
+b=cB(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
-12:if(b>dJ)b=dJ;var
-e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=V(d,e)}e=0;switch(b&3){case
+12:if(b>ed)b=ed;var
+e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=aa(d,e)}e=0;switch(b&3){case
 3:e=c.data[a+2]<<16;case
 2:e|=c.data[a+1]<<8;case
-1:e|=c.data[a+0];d=V(d,e)}break;case
+1:e|=c.data[a+0];d=aa(d,e)}break;case
 4:case
-5:if(b>aM)b=aM;var
-e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=V(d,e)}if((b&1)!=0)d=V(d,c.data[a]);break;case
+5:if(b>aX)b=aX;var
+e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=aa(d,e)}if((b&1)!=0)d=aa(d,c.data[a]);break;case
 6:if(b>64)b=64;for(var
-a=0;a<b;a++)d=V(d,c.data[a]);break;case
+a=0;a<b;a++)d=aa(d,c.data[a]);break;case
 8:case
 9:if(b>64)b=64;for(var
-a=0;a<b;a++)d=V(d,c.data[a]);break;case
+a=0;a<b;a++)d=aa(d,c.data[a]);break;case
 7:if(b>32)b=32;b*=2;for(var
-a=0;a<b;a++)d=V(d,c.data[a]);break;case
+a=0;a<b;a++)d=aa(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=em(d,c.data[a]);break;case
+a=0;a<b;a++)d=eW(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=em(d,c.data[a]);break}return d}function
-hO(a,b){b[0]=4;return a.read32s()}function
-h0(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=eW(d,c.data[a]);break}return d}function
+iz(a,b){b[0]=4;return a.read32s()}function
+iM(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
-2:E("input_value: native integer value too large");default:E("input_value: ill-formed native integer")}}function
-hT(c,d){var
+2:H("input_value: native integer value too large");default:H("input_value: ill-formed native integer")}}function
+iE(c,d){var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return aO(b)}function
-hS(e,d,b){var
-c=aP(d);for(var
+a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return a0(b)}function
+iD(e,d,b){var
+c=a1(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-hP(a,b,c){return a.compare(b)}function
-hR(a){return a.lo32()^a.hi32()}var
-ei={"_j":{deserialize:hT,serialize:hS,fixed_length:8,compare:hP,hash:hR},"_i":{deserialize:hO,fixed_length:4},"_n":{deserialize:h0,fixed_length:4},"_bigarray":{deserialize:function(a,b){return d_(a,b,"_bigarray")},serialize:eb,compare:d8,hash:ea},"_bigarr02":{deserialize:function(a,b){return d_(a,b,bh)},serialize:eb,compare:d8,hash:ea}};function
-ck(a){return ei[a.caml_custom]&&ei[a.caml_custom].compare}function
-eg(f,c,d,e){var
-b=ck(c);if(b){var
+iA(a,b,c){return a.compare(b)}function
+iC(a){return a.lo32()^a.hi32()}var
+eR={"_j":{deserialize:iE,serialize:iD,fixed_length:8,compare:iA,hash:iC},"_i":{deserialize:iz,fixed_length:4},"_n":{deserialize:iM,fixed_length:4},"_bigarray":{deserialize:function(a,b){return eG(a,b,"_bigarray")},serialize:eJ,compare:eE,hash:eI},"_bigarr02":{deserialize:function(a,b){return eG(a,b,bv)},serialize:eJ,compare:eE,hash:eI}};function
+cE(a){return eR[a.caml_custom]&&eR[a.caml_custom].compare}function
+eP(f,c,d,e){var
+b=cE(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
-cr(a){return a
+cL(a){return a
 instanceof
-M}function
-ep(a){return cr(a)}function
-eh(a){if(typeof
-a==="number")return aj;else
-if(cr(a))return 252;else
-if(ep(a))return 1252;else
+R}function
+eY(a){return cL(a)}function
+eQ(a){if(typeof
+a==="number")return ao;else
+if(cL(a))return 252;else
+if(eY(a))return 1252;else
 if(a
 instanceof
 Array&&a[0]===a[0]>>>0&&a[0]<=255){var
-b=a[0]|0;return b==be?0:b}else
+b=a[0]|0;return b==bs?0:b}else
 if(a
 instanceof
-String)return dW;else
+String)return er;else
 if(typeof
-a=="string")return dW;else
+a=="string")return er;else
 if(a
 instanceof
-Number)return aj;else
-if(a&&a.caml_custom)return b_;else
+Number)return ao;else
+if(a&&a.caml_custom)return cr;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
-hU(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-ed(a,b){a.t&6&&az(a);b.t&6&&az(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-h$(a,b){return ed(a,b)}function
-cj(a,b,d){var
+iF(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
+eL(a,b){a.t&6&&aM(a);b.t&6&&aM(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+iX(a,b){return eL(a,b)}function
+cD(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=eh(a);if(f==dM){a=a[1];continue}var
-g=eh(b);if(g==dM){b=b[1];continue}if(f!==g){if(f==aj){if(g==b_)return eg(a,b,-1,d);return-1}if(g==aj){if(f==b_)return eg(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:m(b2);break;case
+f=eQ(a);if(f==eg){a=a[1];continue}var
+g=eQ(b);if(g==eg){b=b[1];continue}if(f!==g){if(f==ao){if(g==cr)return eP(a,b,-1,d);return-1}if(g==ao){if(f==cr)return eP(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:n(cj);break;case
 248:var
-c=hU(a[2],b[2]);if(c!=0)return c|0;break;case
-249:m(b2);break;case
-250:m("equal: got Forward_tag, should not happen");break;case
-251:m("equal: abstract value");break;case
+c=iF(a[2],b[2]);if(c!=0)return c|0;break;case
+249:n(cj);break;case
+250:n("equal: got Forward_tag, should not happen");break;case
+251:n("equal: abstract value");break;case
 252:if(a!==b){var
-c=ed(a,b);if(c!=0)return c|0}break;case
-253:m("equal: got Double_tag, should not happen");break;case
-254:m("equal: got Double_array_tag, should not happen");break;case
-255:m("equal: got Custom_tag, should not happen");break;case
-1247:m(b2);break;case
+c=eL(a,b);if(c!=0)return c|0}break;case
+253:n("equal: got Double_tag, should not happen");break;case
+254:n("equal: got Double_array_tag, should not happen");break;case
+255:n("equal: got Custom_tag, should not happen");break;case
+1247:n(cj);break;case
 1255:var
-i=ck(a);if(i!=ck(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)m("compare: abstract value");var
+i=cE(a);if(i!=cE(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)n("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -401,188 +402,188 @@ c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;
 1001:if(a<b)return-1;if(a>b)return 1;if(a!=b){if(!d)return NaN;if(a==a)return 1;if(b==b)return-1}break;case
 1251:if(a!==b){if(!d)return NaN;return 1}break;case
 1252:var
-a=am(a),b=am(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
+a=as(a),b=as(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 12520:var
 a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
-w(a,b){return cj(a,b,true)}function
-U(a){if(a<0)m("Bytes.create");return new
-M(a?2:9,d,a)}function
-hJ(a,b){return+(cj(a,b,false)==0)}function
-hK(a){var
-b;a=am(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,d);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
+z(a,b){return cD(a,b,true)}function
+M(a){if(a<0)n("Bytes.create");return new
+R(a?2:9,e,a)}function
+eS(b,a){if(a==0)bA();return b/a|0}function
+iu(a,b){return+(cD(a,b,false)==0)}function
+iv(a){var
+b;a=as(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,e);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
-e=c[3].replace(/0+$/,d),g=parseInt(c[1]+c[2]+e,16),f=(c[5]|0)-4*e.length;b=g*Math.pow(2,f);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;E("float_of_string")}var
-h2=0;function
-ek(){return h2++}function
-aQ(a){return a.toUtf16()}function
-aS(){return typeof
+d=c[3].replace(/0+$/,e),g=parseInt(c[1]+c[2]+d,16),f=(c[5]|0)-4*d.length;b=g*Math.pow(2,f);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;H("float_of_string")}var
+iO=0;function
+eU(){return iO++}function
+a2(a){return a.toUtf16()}function
+a3(){return typeof
 c.process!=="undefined"&&typeof
 c.process.versions!=="undefined"&&typeof
 c.process.versions.node!=="undefined"}function
-ih(){function
-a(a){if(a.charAt(0)===L)return[d,a.substring(1)];return}function
+i5(){function
+a(a){if(a.charAt(0)===Q)return[e,a.substring(1)];return}function
 b(c){var
-h=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=h.exec(c),b=a[1]||d,f=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||f)){var
-e=a[1]||d,g=a[2]||d;return[e,c.substring(e.length+g.length)]}return}return aS()&&c.process&&c.process.platform?c.process.platform==="win32"?b:a:a}var
-cw=ih();function
-ez(a){return a.slice(-1)!==L?a+L:a}if(aS()&&c.process&&c.process.cwd)var
-aN=c.process.cwd().replace(/\\/g,L);else
+h=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=h.exec(c),b=a[1]||e,f=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||f)){var
+d=a[1]||e,g=a[2]||e;return[d,c.substring(d.length+g.length)]}return}return a3()&&c.process&&c.process.platform?c.process.platform==="win32"?b:a:a}var
+cP=i5();function
+e7(a){return a.slice(-1)!==Q?a+Q:a}if(a3()&&c.process&&c.process.cwd)var
+aZ=c.process.cwd().replace(/\\/g,Q);else
 var
-aN="/static";aN=ez(aN);function
-hW(a){a=aQ(a);if(!cw(a))a=aN+a;var
-e=cw(a),d=e[1].split(L),b=[];for(var
+aZ="/static";aZ=e7(aZ);function
+iH(a){a=a2(a);if(!cP(a))a=aZ+a;var
+e=cP(a),d=e[1].split(Q),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-ib(f){for(var
-g=d,b=g,a,i,c=0,h=f.length;c<h;c++){a=f.charCodeAt(c);if(a<I){for(var
-e=c+1;e<h&&(a=f.charCodeAt(e))<I;e++);if(e-c>dt){b.substr(0,1);g+=b;b=d;g+=f.slice(c,e)}else
-b+=f.slice(c,e);if(e==h)break;c=e}if(a<dL){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(I|a&au)}else
-if(a<0xd800||a>=dO)b+=String.fromCharCode(dP|a>>12,I|a>>6&au,I|a&au);else
-if(a>=0xdbff||c+1==h||(i=f.charCodeAt(c+1))<dC||i>dO)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+i-0x35fdc00;b+=String.fromCharCode(dR|a>>18,I|a>>12&au,I|a>>6&au,I|a&au)}if(b.length>av){b.substr(0,1);g+=b;b=d}}return g+b}function
-hF(a){var
-b=9;if(!eB(a))b=8,a=ib(a);return new
-M(b,a,a.length)}function
-W(a){return hF(a)}var
-ii=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",dv,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",b8,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",ca,dA,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
-ap(e,g,f,a){var
-b=ii.indexOf(e);if(b<0){if(a==null)a=-9999;b=[0,a]}var
-c=[b,W(g||d),W(f||d)];return c}var
-eu={};function
-an(a){return eu[a]}function
-ao(b,a){throw[0,b].concat(a)}function
-hE(a){return new
-M(4,a,a.length)}function
-f(a){cs(j.Sys_error,a)}function
-h5(a){f(a+bd)}function
-ec(){m(cc)}function
-ef(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
+i0(f){for(var
+g=e,b=g,a,i,c=0,h=f.length;c<h;c++){a=f.charCodeAt(c);if(a<L){for(var
+d=c+1;d<h&&(a=f.charCodeAt(d))<L;d++);if(d-c>dZ){b.substr(0,1);g+=b;b=e;g+=f.slice(c,d)}else
+b+=f.slice(c,d);if(d==h)break;c=d}if(a<ef){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(L|a&aI)}else
+if(a<0xd800||a>=ei)b+=String.fromCharCode(ej|a>>12,L|a>>6&aI,L|a&aI);else
+if(a>=0xdbff||c+1==h||(i=f.charCodeAt(c+1))<d8||i>ei)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+i-0x35fdc00;b+=String.fromCharCode(em|a>>18,L|a>>12&aI,L|a>>6&aI,L|a&aI)}if(b.length>aJ){b.substr(0,1);g+=b;b=e}}return g+b}function
+ir(a){var
+b=9;if(!e9(a))b=8,a=i0(a);return new
+R(b,a,a.length)}function
+ab(a){return ir(a)}var
+i6=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",d2,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",cp,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",ct,d6,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+aw(d,g,f,a){var
+b=i6.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+c=[b,ab(g||e),ab(f||e)];return c}var
+e3={};function
+au(a){return e3[a]}function
+av(b,a){throw[0,b].concat(a)}function
+iq(a){return new
+R(4,a,a.length)}function
+g(a){cM(k.Sys_error,a)}function
+iR(a){g(a+bq)}function
+eK(){n(cw)}function
+eN(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-hD(b,a){if(a>>>0>=b.l)ec();return ef(b,a)}function
-bl(a){return a.l}function
-d7(){}function
-o(a){this.data=a}o.prototype=new
-d7();o.prototype.truncate=function(a){var
-b=this.data;this.data=U(a|0);ax(b,0,this.data,0,a)};o.prototype.length=function(){return bl(this.data)};o.prototype.write=function(b,d,g,a){var
+ip(b,a){if(a>>>0>=b.l)eK();return eN(b,a)}function
+aN(a){return a.l}function
+eD(){}function
+p(a){this.data=a}p.prototype=new
+eD();p.prototype.truncate=function(a){var
+b=this.data;this.data=M(a|0);ar(b,0,this.data,0,a)};p.prototype.length=function(){return aN(this.data)};p.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=U(b+a),f=this.data;this.data=e;ax(f,0,this.data,0,c)}ci(d,g,this.data,b,a);return 0};o.prototype.read=function(c,a,d,b){var
-e=this.length();ax(this.data,c,a,d,b);return 0};o.prototype.read_one=function(a){return hD(this.data,a)};o.prototype.close=function(){};o.prototype.constructor=o;function
-s(b,a){this.content={};this.root=b;this.lookupFun=a}s.prototype.nm=function(a){return this.root+a};s.prototype.create_dir_if_needed=function(e){var
-c=e.split(L),b=d;for(var
-a=0;a<c.length-1;a++){b+=c[a]+L;if(this.content[b])continue;this.content[b]=Symbol("directory")}};s.prototype.slash=function(a){return/\/$/.test(a)?a:a+L};s.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
+e=M(b+a),f=this.data;this.data=e;ar(f,0,this.data,0,c)}cC(d,g,this.data,b,a);return 0};p.prototype.read=function(c,a,d,b){var
+e=this.length();ar(this.data,c,a,d,b);return 0};p.prototype.read_one=function(a){return ip(this.data,a)};p.prototype.close=function(){};p.prototype.constructor=p;function
+x(b,a){this.content={};this.root=b;this.lookupFun=a}x.prototype.nm=function(a){return this.root+a};x.prototype.create_dir_if_needed=function(d){var
+c=d.split(Q),b=e;for(var
+a=0;a<c.length-1;a++){b+=c[a]+Q;if(this.content[b])continue;this.content[b]=Symbol("directory")}};x.prototype.slash=function(a){return/\/$/.test(a)?a:a+Q};x.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-o(ay(c[1]))}}};s.prototype.exists=function(a){if(a==d)return 1;var
-b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};s.prototype.mkdir=function(c,g,e){var
-b=e&&an(b6);if(this.exists(c))if(b)ao(b,ap(dv,b4,this.nm(c)));else
-f(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||d;if(!this.exists(a))if(b)ao(b,ap(b8,b4,this.nm(a)));else
-f(a+bd);if(!this.is_dir(a))if(b)ao(b,ap(ca,b4,this.nm(a)));else
-f(a+cd);this.create_dir_if_needed(this.slash(c))};s.prototype.rmdir=function(a,h){var
-b=h&&an(b6),c=a==d?d:this.slash(a),g=new
-RegExp(dU+c+dD);if(!this.exists(a))if(b)ao(b,ap(b8,b3,this.nm(a)));else
-f(a+bd);if(!this.is_dir(a))if(b)ao(b,ap(ca,b3,this.nm(a)));else
-f(a+cd);for(var
-e
+p(aL(c[1]))}}};x.prototype.exists=function(a){if(a==e)return 1;var
+b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};x.prototype.mkdir=function(c,f,d){var
+b=d&&au(cm);if(this.exists(c))if(b)av(b,aw(d2,cl,this.nm(c)));else
+g(c+": File exists");var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||e;if(!this.exists(a))if(b)av(b,aw(cp,cl,this.nm(a)));else
+g(a+bq);if(!this.is_dir(a))if(b)av(b,aw(ct,cl,this.nm(a)));else
+g(a+cx);this.create_dir_if_needed(this.slash(c))};x.prototype.rmdir=function(a,h){var
+b=h&&au(cm),c=a==e?e:this.slash(a),f=new
+RegExp(ep+c+d9);if(!this.exists(a))if(b)av(b,aw(cp,ck,this.nm(a)));else
+g(a+bq);if(!this.is_dir(a))if(b)av(b,aw(ct,ck,this.nm(a)));else
+g(a+cx);for(var
+d
 in
-this.content)if(e.match(g))if(b)ao(b,ap(dA,b3,this.nm(a)));else
-f(this.nm(a)+": Directory not empty");delete
-this.content[c]};s.prototype.readdir=function(a){var
-h=a==d?d:this.slash(a);if(!this.exists(a))f(a+bd);if(!this.is_dir(a))f(a+cd);var
+this.content)if(d.match(f))if(b)av(b,aw(d6,ck,this.nm(a)));else
+g(this.nm(a)+": Directory not empty");delete
+this.content[c]};x.prototype.readdir=function(a){var
+h=a==e?e:this.slash(a);if(!this.exists(a))g(a+bq);if(!this.is_dir(a))g(a+cx);var
 i=new
-RegExp(dU+h+dD),e={},c=[];for(var
-g
+RegExp(ep+h+d9),d={},c=[];for(var
+f
 in
 this.content){var
-b=g.match(i);if(b&&!e[b[1]]){e[b[1]]=true;c.push(b[1])}}return c};s.prototype.is_dir=function(a){if(a==d)return true;var
-b=this.slash(a);return this.content[b]?1:0};s.prototype.unlink=function(a){var
+b=f.match(i);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};x.prototype.is_dir=function(a){if(a==e)return true;var
+b=this.slash(a);return this.content[b]?1:0};x.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};s.prototype.open=function(a,b){if(b.rdonly&&b.wronly)f(this.nm(a)+d1);if(b.text&&b.binary)f(this.nm(a)+dr);this.lookup(a);if(this.content[a]){if(this.is_dir(a))f(this.nm(a)+" : is a directory");if(b.create&&b.excl)f(this.nm(a)+d0);var
+this.content[a];return b};x.prototype.open=function(a,b){if(b.rdonly&&b.wronly)g(this.nm(a)+ew);if(b.text&&b.binary)g(this.nm(a)+dW);this.lookup(a);if(this.content[a]){if(this.is_dir(a))g(this.nm(a)+" : is a directory");if(b.create&&b.excl)g(this.nm(a)+ev);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-o(U(0));return this.content[a]}else
-h5(this.nm(a))};s.prototype.register=function(c,a){var
-b;if(this.content[c])f(this.nm(c)+d0);if(cr(a))b=new
-o(a);if(ep(a))b=new
-o(ay(a));else
+p(M(0));return this.content[a]}else
+iR(this.nm(a))};x.prototype.register=function(c,a){var
+b;if(this.content[c])g(this.nm(c)+ev);if(cL(a))b=new
+p(a);if(eY(a))b=new
+p(aL(a));else
 if(a
 instanceof
 Array)b=new
-o(hE(a));else
+p(iq(a));else
 if(typeof
 a==="string")b=new
-o(ee(a));else
+p(eM(a));else
 if(a.toString){var
-d=ay(W(a.toString()));b=new
-o(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
-f(this.nm(c)+" : registering file with invalid content type")};s.prototype.constructor=s;function
-t(a){return bl(a)}function
-X(b,a){return ef(b,a)}function
-hy(d){var
-c=t(d),b=new
-Array(c),a=0;for(;a<c;a++)b[a]=X(d,a);return b}function
-hx(a){if(a.t!=4)cl(a);return a.c}function
-hH(a,c,b){b&=T;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}cl(a)}a.c[c]=b;return 0}function
-hG(b,a,c){if(a>>>0>=b.l)ec();return hH(b,a,c)}function
-N(a){this.fs=require("fs");this.fd=a}N.prototype=new
-d7();N.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){f(a.toString())}};N.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){f(a.toString())}};N.prototype.write=function(h,b,d,g){var
-a=hy(b);if(!(a
+d=aL(ab(a.toString()));b=new
+p(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
+g(this.nm(c)+" : registering file with invalid content type")};x.prototype.constructor=x;function
+v(a){return aN(a)}function
+ac(b,a){return eN(b,a)}function
+ij(d){var
+c=v(d),b=new
+Array(c),a=0;for(;a<c;a++)b[a]=ac(d,a);return b}function
+ii(a){if(a.t!=4)cF(a);return a.c}function
+is(b,a,c){if(a>>>0>=b.l)eK();return eO(b,a,c)}function
+S(a){this.fs=require("fs");this.fd=a}S.prototype=new
+eD();S.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){g(a.toString())}};S.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){g(a.toString())}};S.prototype.write=function(h,b,d,f){var
+a=ij(b);if(!(a
 instanceof
 c.Uint8Array))a=new(c.Uint8Array)(a);var
-e=c.Buffer.from(a);try{this.fs.writeSync(this.fd,e,d,g,h)}catch(a){f(a.toString())}return 0};N.prototype.read=function(i,e,d,h){var
-a=hx(e);if(!(a
+e=c.Buffer.from(a);try{this.fs.writeSync(this.fd,e,d,f,h)}catch(a){g(a.toString())}return 0};S.prototype.read=function(i,e,d,h){var
+a=ii(e);if(!(a
 instanceof
 c.Uint8Array))a=new(c.Uint8Array)(a);var
-g=c.Buffer.from(a);try{this.fs.readSync(this.fd,g,d,h,i)}catch(a){f(a.toString())}for(var
-b=0;b<h;b++)hG(e,d+b,g[d+b]);return 0};N.prototype.read_one=function(d){var
-b=new(c.Uint8Array)(1),a=c.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,d)}catch(a){f(a.toString())}return a[0]};N.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){f(a.toString())}};N.prototype.constructor=N;function
-p(a){this.fs=require("fs");this.root=a}p.prototype.nm=function(a){return this.root+a};p.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};p.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};p.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};p.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};p.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){f(a.toString())}};p.prototype.unlink=function(a,c){try{var
-b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};p.prototype.open=function(f,c,g){var
+f=c.Buffer.from(a);try{this.fs.readSync(this.fd,f,d,h,i)}catch(a){g(a.toString())}for(var
+b=0;b<h;b++)is(e,d+b,f[d+b]);return 0};S.prototype.read_one=function(d){var
+b=new(c.Uint8Array)(1),a=c.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,d)}catch(a){g(a.toString())}return a[0]};S.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){g(a.toString())}};S.prototype.constructor=S;function
+q(a){this.fs=require("fs");this.root=a}q.prototype.nm=function(a){return this.root+a};q.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};q.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};q.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};q.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};q.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){g(a.toString())}};q.prototype.unlink=function(a,c){try{var
+b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};q.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
 e
 in
 c)switch(e){case"rdonly":b|=a.O_RDONLY;break;case"wronly":b|=a.O_WRONLY;break;case"append":b|=a.O_WRONLY|a.O_APPEND;break;case"create":b|=a.O_CREAT;break;case"truncate":b|=a.O_TRUNC;break;case"excl":b|=a.O_EXCL;break;case"binary":b|=a.O_BINARY;break;case"text":b|=a.O_TEXT;break;case"nonblock":b|=a.O_NONBLOCK;break}try{var
 d=this.fs.openSync(this.nm(f),b);return new
-N(d)}catch(a){this.raise_nodejs_error(a,g)}};p.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};p.prototype.stat=function(b,c){try{var
-a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};p.prototype.lstat=function(b,c){try{var
-a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};p.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};p.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),di);return W(a)}catch(a){this.raise_nodejs_error(a,c)}};p.prototype.raise_nodejs_error=function(a,d){var
-b=an(b6);if(d&&b){var
-c=ap(a.code,a.syscall,a.path,a.errno);ao(b,c)}else
-f(a.toString())};p.prototype.stats_from_js=function(a){var
+S(d)}catch(a){this.raise_nodejs_error(a,g)}};q.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};q.prototype.stat=function(b,c){try{var
+a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};q.prototype.lstat=function(b,c){try{var
+a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};q.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};q.prototype.readlink=function(b,c){try{var
+a=this.fs.readlinkSync(this.nm(b),dO);return ab(a)}catch(a){this.raise_nodejs_error(a,c)}};q.prototype.raise_nodejs_error=function(a,d){var
+b=au(cm);if(d&&b){var
+c=aw(a.code,a.syscall,a.path,a.errno);av(b,c)}else
+g(a.toString())};q.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
 if(a.isCharacterDevice())b=2;else
 if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
-if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};p.prototype.constructor=p;function
-el(b){var
-a=cw(b);if(!a)return;return a[0]+L}var
-bn=el(aN)||E("unable to compute caml_root"),aC=[];if(aS())aC.push({path:bn,device:new
-p(bn)});else
-aC.push({path:bn,device:new
-s(bn)});aC.push({path:dm,device:new
-s(dm)});function
-eC(b){var
-h=hW(b),b=h.join(L),g=ez(b),c;for(var
-e=0;e<aC.length;e++){var
-a=aC[e];if(g.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&aS()){var
-d=el(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};q.prototype.constructor=q;function
+eV(b){var
+a=cP(b);if(!a)return;return a[0]+Q}var
+bB=eV(aZ)||H("unable to compute caml_root"),aP=[];if(a3())aP.push({path:bB,device:new
+q(bB)});else
+aP.push({path:bB,device:new
+x(bB)});aP.push({path:dT,device:new
+x(dT)});function
+e_(b){var
+h=iH(b),b=h.join(Q),f=e7(b),c;for(var
+e=0;e<aP.length;e++){var
+a=aP[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&a3()){var
+d=eV(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-p(d)};aC.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;f("no device found for "+g)}function
-hI(c,b){var
-a=eC(c);if(!a.device.register)E("cannot register file");a.device.register(a.rest,b);return 0}function
-eA(c,b){var
-c=a(c),b=a(b);return hI(c,b)}function
-hM(){var
+q(d)};aP.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;g("no device found for "+f)}function
+it(c,b){var
+a=e_(c);if(!a.device.register)H("cannot register file");a.device.register(a.rest,b);return 0}function
+e8(c,b){var
+c=a(c),b=a(b);return it(c,b)}function
+ix(){var
 b=c.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)eA(b[a].name,b[a].content);c.jsoo_create_file=eA;c.caml_fs_tmp=[];return 0}function
-h3(c){var
-a=0,e=t(c),b=10,d=1;if(e>0)switch(X(c,a)){case
+a=0;a<b.length;a++)e8(b[a].name,b[a].content);c.jsoo_create_file=e8;c.caml_fs_tmp=[];return 0}function
+iP(c){var
+a=0,e=v(c),b=10,d=1;if(e>0)switch(ac(c,a)){case
 45:a++;d=-1;break;case
-43:a++;d=1;break}if(a+1<e&&X(c,a)==48)switch(X(c,a+1)){case
+43:a++;d=1;break}if(a+1<e&&ac(c,a)==48)switch(ac(c,a+1)){case
 120:case
 88:b=16;a+=2;break;case
 111:case
@@ -591,32 +592,32 @@ a=0,e=t(c),b=10,d=1;if(e>0)switch(X(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-ev(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-eo(f){var
-h=h3(f),c=h[0],i=h[1],d=h[2],g=t(f),j=-1>>>0,e=c<g?X(f,c):0,b=ev(e);if(b<0||b>=d)E(bf);var
-a=b;for(c++;c<g;c++){e=X(f,c);if(e==95)continue;b=ev(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)E(bf)}if(c!=g)E(bf);a=i*a;if(d==10&&(a|0)!=a)E(bf);return a|0}function
-eq(a,d){if(a<0)al();var
+e4(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+by(f){var
+h=iP(f),c=h[0],i=h[1],d=h[2],g=v(f),j=-1>>>0,e=c<g?ac(f,c):0,b=e4(e);if(b<0||b>=d)H(bt);var
+a=b;for(c++;c<g;c++){e=ac(f,c);if(e==95)continue;b=e4(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)H(bt)}if(c!=g)H(bt);a=i*a;if(d==10&&(a|0)!=a)H(bt);return a|0}function
+eZ(a,d){if(a<0)aq();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}var
-O=new
+T=new
 Array();function
-bm(c){var
-a=O[c];if(!a.opened)f("Cannot flush a closed channel");if(!a.buffer||a.buffer==d)return 0;if(a.fd&&j.fds[a.fd]&&j.fds[a.fd].output){var
-b=j.fds[a.fd].output;switch(b.length){case
-2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=d;return 0}function
-ey(e,f){var
-b=O[e],d=a(f),c=t(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-ic(a){var
-a=cv(a),b=c;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+bz(c){var
+a=T[c];if(!a.opened)g("Cannot flush a closed channel");if(!a.buffer||a.buffer==e)return 0;if(a.fd&&k.fds[a.fd]&&k.fds[a.fd].output){var
+b=k.fds[a.fd].output;switch(b.length){case
+2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=e;return 0}function
+e6(e,f){var
+b=T[e],d=a(f),c=v(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
+i1(a){var
+a=cO(a),b=c;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 d=b.console;d&&d.error&&d.error(a)}}function
-id(a){var
-a=cv(a),b=c;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+i2(a){var
+a=cO(a),b=c;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 d=b.console;d&&d.log&&d.log(a)}}function
-bo(c,e,d,a){if(j.fds===undefined)j.fds=new
+bD(c,e,d,a){if(k.fds===undefined)k.fds=new
 Array();a=a?a:{};var
-b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;j.fds[c]=b;if(!j.fd_last_idx||c>j.fd_last_idx)j.fd_last_idx=c;return c}function
-iv(c,b,h){var
+b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;k.fds[c]=b;if(!k.fd_last_idx||c>k.fd_last_idx)k.fd_last_idx=c;return c}function
+jf(c,b,h){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -626,268 +627,295 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)f(am(c)+d1);if(a.text&&a.binary)f(am(c)+dr);var
-d=eC(c),e=d.device.open(d.rest,a),g=j.fd_last_idx?j.fd_last_idx:0;return bo(g+1,ey,e,a)}bo(0,ey,new
-o(U(0)));bo(1,id,new
-o(U(0)));bo(2,ic,new
-o(U(0)));function
-hX(a){var
-c=j.fds[a];if(c.flags.wronly)f(d5+a+" is writeonly");var
-d=null;if(a==0&&aS()){var
-e=require("fs");d=function(){return W(e.readFileSync(0,di))}}var
-b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};O[b.fd]=b;return b.fd}function
-er(c){var
-b=j.fds[c];if(b.flags.rdonly)f(d5+c+" is readonly");var
-a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:d};O[a.fd]=a;return a.fd}function
-hY(){var
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)g(as(c)+ew);if(a.text&&a.binary)g(as(c)+dW);var
+d=e_(c),e=d.device.open(d.rest,a),f=k.fd_last_idx?k.fd_last_idx:0;return bD(f+1,e6,e,a)}bD(0,e6,new
+p(M(0)));bD(1,i2,new
+p(M(0)));bD(2,i1,new
+p(M(0)));function
+iI(a){var
+c=k.fds[a];if(c.flags.wronly)g(eA+a+" is writeonly");var
+d=null;if(a==0&&a3()){var
+e=require("fs");d=function(){return ab(e.readFileSync(0,dO))}}var
+b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};T[b.fd]=b;return b.fd}function
+e0(c){var
+b=k.fds[c];if(b.flags.rdonly)g(eA+c+" is readonly");var
+a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:e};T[a.fd]=a;return a.fd}function
+iJ(){var
 b=0;for(var
-a=0;a<O.length;a++)if(O[a]&&O[a].opened&&O[a].out)b=[0,O[a].fd,b];return b}function
-ct(a){return a}function
-hZ(h,d,i,g){var
-b=O[h];if(!b.opened)f("Cannot output to a closed channel");var
-a;if(i==0&&bl(d)==g)a=d;else{a=U(g);ax(d,i,a,0,g)}var
-j=ct(a),c=am(j),e=c.lastIndexOf(dF);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);bm(h);b.buffer+=c.substr(e+1)}return 0}function
-es(b,a,d,c){return hZ(b,ay(a),d,c)}function
-et(c,b){var
-d=a(String.fromCharCode(b));es(c,d,0,1);return 0}function
-h1(a,b){return+(cj(a,b,false)!=0)}function
-F(b,d,a){if(a&&c.toplevelReloc)b=c.toplevelReloc(a);j[b+1]=d;if(a)j[a]=d}function
-h7(a,b){eu[am(a)]=b;return 0}function
-hC(a,b){if(a===b)return 1;a.t&6&&az(a);b.t&6&&az(b);return a.c==b.c?1:0}function
-aA(a,b){return hC(a,b)}function
-h_(){m(cc)}function
-J(b,a){if(a>>>0>=t(b))h_();return X(b,a)}function
-g(a,b){return 1-aA(a,b)}function
-ia(b){var
-a=c;if(a.quit)a.quit(b);if(a.process&&a.process.exit)a.process.exit(b);m("Function 'exit' not implemented")}function
-ex(a){return a}function
-aB(a){if(a
+a=0;a<T.length;a++)if(T[a]&&T[a].opened&&T[a].out)b=[0,T[a].fd,b];return b}function
+bC(a){return a}function
+iK(h,d,i,f){var
+b=T[h];if(!b.opened)g("Cannot output to a closed channel");var
+a;if(i==0&&aN(d)==f)a=d;else{a=M(f);ar(d,i,a,0,f)}var
+j=bC(a),c=as(j),e=c.lastIndexOf(d$);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);bz(h);b.buffer+=c.substr(e+1)}return 0}function
+e1(b,a,d,c){return iK(b,aL(a),d,c)}function
+e2(c,b){var
+d=a(String.fromCharCode(b));e1(c,d,0,1);return 0}function
+iL(b,a){if(a==0)bA();return b%a}function
+iN(a,b){return+(cD(a,b,false)!=0)}function
+I(b,d,a){if(a&&c.toplevelReloc)b=c.toplevelReloc(a);k[b+1]=d;if(a)k[a]=d}function
+iT(a,b){e3[as(a)]=b;return 0}function
+io(a,b){if(a===b)return 1;a.t&6&&aM(a);b.t&6&&aM(b);return a.c==b.c?1:0}function
+aO(a,b){return io(a,b)}function
+iW(){n(cw)}function
+N(b,a){if(a>>>0>=v(b))iW();return ac(b,a)}function
+f(a,b){return 1-aO(a,b)}function
+iY(){return 0x7FFFFFFF/4|0}function
+iZ(b){var
+a=c;if(a.quit)a.quit(b);if(a.process&&a.process.exit)a.process.exit(b);n("Function 'exit' not implemented")}function
+e5(a){return a}function
+ai(a){if(a
 instanceof
 Array)return a;if(c.RangeError&&a
 instanceof
-c.RangeError&&a.message&&a.message.match(/maximum call stack/i))return ex(j.Stack_overflow);if(c.InternalError&&a
+c.RangeError&&a.message&&a.message.match(/maximum call stack/i))return e5(k.Stack_overflow);if(c.InternalError&&a
 instanceof
-c.InternalError&&a.message&&a.message.match(/too much recursion/i))return ex(j.Stack_overflow);if(a
+c.InternalError&&a.message&&a.message.match(/too much recursion/i))return e5(k.Stack_overflow);if(a
 instanceof
-c.Error&&an(dK))return[0,an(dK),a];return[0,j.Failure,W(String(a))]}function
-q(a,b){return a+b}function
-eD(a){return W(c.process.argv[a+2])}function
-ij(){return c.process.argv.length-2}function
-ad(a,b){return a==b?1:0}function
-ik(h){function
+c.Error&&au(ee))return[0,au(ee),a];return[0,k.Failure,ab(String(a))]}function
+r(a,b){return a+b}function
+e$(a){return ab(c.process.argv[a+2])}function
+i7(){return c.process.argv.length-2}function
+aj(a,b){return a==b?1:0}function
+i8(h){function
 a(g,a,d){a=a||{};function
 f(a,c,b){if(d)d(a,c,b);return 0}var
-c=ac(h,[W(g),a.states||0,a.seconds||0,a.megabytes||0,f]),b=aQ(c[1]),e=aQ(c[2]);return b==b5?{status:b,count:e}:{status:b,message:e}}c.xcountVerified=a;if(typeof
+c=ah(h,[ab(g),a.states||0,a.seconds||0,a.megabytes||0,f]),b=a2(c[1]),e=a2(c[2]);return b==aW?{status:b,count:e}:{status:b,message:e}}c.xcountVerified=a;if(typeof
 module=="object")module.exports=a;return 0}function
-il(d,a){var
+i9(d,a){var
 b=d/a,e=d-b*a,c=BigInt(0);return e!=c&&e<c!=a<c?b-BigInt(1):b}function
-im(a){return Number(BigInt.asUintN(30,a))}function
-io(){return typeof
+i_(a){return Number(BigInt.asUintN(30,a))}function
+i$(){return typeof
 module=="object"&&typeof
 require=="function"&&require.main===module?1:0}function
-aq(a,b){return a<=b?1:0}function
-G(a,b){return a<b?1:0}function
-ip(){return typeof
+J(a,b){return a<=b?1:0}function
+m(a,b){return a<b?1:0}function
+ja(){return typeof
 c.process=="object"&&c.process.memoryUsage?Math.floor(c.process.memoryUsage().heapUsed/1048576):0}function
-ae(a,b){return a*b}function
-P(a){return-a}function
-aT(a){return BigInt(a)}function
-iq(a){return BigInt(aQ(a))}function
-ir(e){var
-b=aQ(e);try{var
-c=require("fs").readFileSync(b==ce?0:b);return a(c.toString("latin1"))}catch(b){return a(d)}}function
-eE(){return Date.now()/aj}function
-is(a,b){return a<<BigInt(b)}function
-u(a,b){return a-b}function
-it(a){return Number(a)}function
-iu(a){return W(a.toString())}function
-hV(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-hL(b){var
-a=d;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&hV(b[1]))var
+ak(a,b){return a*b}function
+U(a){return-a}function
+a4(a){return BigInt(a)}function
+jb(a){return BigInt(a2(a))}function
+jc(d){var
+b=a2(d);try{var
+c=require("fs").readFileSync(b==cy?0:b);return a(c.toString("latin1"))}catch(b){return a(e)}}function
+bE(){return Date.now()/ao}function
+jd(a,b){return a<<BigInt(b)}function
+s(a,b){return a-b}function
+je(a){return Number(a)}function
+fa(a){return ab(a.toString())}function
+iG(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+iw(b){var
+a=e;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&iG(b[1]))var
 f=b[2],g=1;else
 var
 g=2,f=b;a+="(";for(var
-e=g;e<f.length;e++){if(e>g)a+=", ";var
-c=f[e];if(typeof
+d=g;d<f.length;d++){if(d>g)a+=", ";var
+c=f[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-M)a+=bg+c.toString()+bg;else
+R)a+=bu+c.toString()+bu;else
 if(typeof
-c=="string")a+=bg+c.toString()+bg;else
+c=="string")a+=bu+c.toString()+bu;else
 a+="_"}a+=")"}else
-if(b[0]==r)a+=b[1];return a}function
-ej(a){if(a
+if(b[0]==u)a+=b[1];return a}function
+eT(a){if(a
 instanceof
-Array&&(a[0]==0||a[0]==r)){var
-d=an("Printexc.handle_uncaught_exception");if(d)d(a,false);else{var
-e=hL(a),b=an(dh);if(b)b(0);c.console.error("Fatal error: exception "+e+dF)}}else
+Array&&(a[0]==0||a[0]==u)){var
+d=au("Printexc.handle_uncaught_exception");if(d)d(a,false);else{var
+e=iw(a),b=au(dN);if(b)b(0);c.console.error("Fatal error: exception "+e+d$)}}else
 throw a}function
-h8(){var
-a=c;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){ej(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener("error",function(a){if(a.error)ej(a.error)})}h8();function
-e(a,b){return a.length==1?a(b):ac(a,[b])}function
-B(a,b,c){return a.length==2?a(b,c):ac(a,[b,c])}function
-df(a,b,c,d){return a.length==3?a(b,c,d):ac(a,[b,c,d])}function
-hv(a,b,c,d,e){return a.length==4?a(b,c,d,e):ac(a,[b,c,d,e])}hM();var
-cy=[r,a(dY),-1],aV=[r,a(dy),-2],bp=[r,a(b9),-3],cx=[r,a(d6),-4],bq=[r,a(dl),-7],cz=[r,a(dn),-9],de=a("usage: xcount-verified [-states N] [-seconds S] [-megabytes M] FILE (- for stdin)");F(11,[r,a(dg),-12],dg);F(10,[r,a(dN),-11],dN);F(9,[r,a(d4),-10],d4);F(8,cz,dn);F(7,[r,a(dT),-8],dT);F(6,bq,dl);F(5,[r,a(dz),-6],dz);F(4,[r,a(dH),-5],dH);F(3,cx,d6);F(2,bp,b9);F(1,aV,dy);F(0,cy,dY);var
-eG=a("List.init"),eH=a("String.sub / Bytes.sub"),eJ=a("String.index_from / Bytes.index_from"),eK=a("Array.fill"),eO=[0,0],eP=[0,0],eR=[0,0,0],eT=[0,0],e3=[0,0],e1=[0,1],e2=[0,1],e0=[0,0],eZ=[0,0],eY=[0,1],eW=[0,1],eX=[0,1],eU=[0,0],eV=[0,0],eS=[0,0],eQ=[0,1,0],eN=[0,1,0],e7=a(d),e8=a(": cannot be read, or is empty"),fd=a(dQ),fe=a("a control character"),fU=a(dZ),fV=a("l"),fW=a("n"),fY=a("a tree is deeper than 1000 nodes"),fZ=a("a value"),fX=a(dZ),gV=a(dw),gS=a(b$),gT=a("as many targets as cells are expected"),gU=a("a sensitive feature cannot move along"),gA=a("xcount-question"),gB=a("1"),gC=a("features"),gD=[0,1000000],gE=[0,1],gF=a("sensitive"),gG=a("the number of sensitive features"),gH=[0,64],gI=[0,1],gJ=a("a sensitive feature"),gK=a("distance"),gL=a(d2),gM=a("any"),gN=a(d2),gO=a("a distance is at least 1"),gP=a("change"),gQ=a("closed"),gR=a("a closed feature"),gW=a("along"),gX=a("a feature that moves along"),gY=a("rules"),gZ=a("from"),g0=a("to"),g1=a("end"),g2=a("text after the end"),gw=a("trees"),gs=a("outputs"),gt=a("the number of outputs"),gu=[0,1],gx=a("this change needs exactly 1 output"),gv=a(dS),gy=a(dS),gz=a("the class of the change is not among the outputs"),f1=a(dE),f2=a("flip-down-sure"),gh=a("class"),gi=a("class-from"),gj=a("class-to"),gk=a("fall"),gl=a("flip"),gm=a("flip-down"),gn=a(at),go=a(at),gp=a(cb),gq=a(dG),gr=a(dG),f3=a("flip-sure"),f4=a("flip-up"),f5=a("flip-up-sure"),f6=a("gap"),f7=a("rise"),f9=a(cb),f_=a(cb),f$=a(dI),ga=a(at),gb=a(at),gc=a(dI),gd=a(at),ge=a(dk),gf=a(at),gg=a(dk),f8=a(dE),f0=a(" twice"),fS=a(dw),fT=a("ranges overlap, touch, are empty or are not in order"),fR=a("the number of ranges"),fQ=a("a feature"),fA=a(du),fB=a("ordered"),fC=a("placed"),fD=a("unordered"),fO=a(b$),fP=[0,1],fE=a(du),fF=a(dV),fG=a(dq),fH=a("weights"),fI=a(dV),fJ=a(b$),fK=[0,1],fL=a("as many places as cells are expected"),fM=a(dq),fN=a("all weights are 0"),fy=a("a weight"),fz=a("a weight is negative"),fv=a(dX),fw=a(ce),fx=a(dX),fu=a("the number of "),ft=a("-0"),fs=a(" has more than 1000 digits"),fr=a(" is too small: "),fq=a(" is too large: "),fo=a(d),fp=a("0"),fg=a(", found the end of the line"),fh=a(bc),fi=a(", found the end of the text"),fj=a(bc),fk=a(dQ),fl=a("a character that is neither printable ASCII nor a space"),fm=a(", found an empty word"),fn=a(bc),ff=a("more words than expected, or a space at the end"),fb=a(", found "),fc=a(bc),fa=a("..."),e_=a(dx),e$=a("line "),e9=a("Reader.Unreadable"),hj=a("-megabytes"),hk=a("-seconds"),hl=a("-states"),hm=a(ce),hn=a(d),ho=a(d),hp=[0,0,0.,0],hq=a(b5),hr=a(dp),ht=a(dx),hs=a("no answer: "),hf=a(dp),hg=a(b5),hh=a("gave up"),g$=a("the limit of states"),ha=a("the limit of time"),hb=a(dB),hc=[1,a("the limit of the stack")],hd=[1,a(dB)],he=[1,a("the counter gave up")],g4=a("Main.Limit");function
-aU(a){throw[0,cx,a]}function
-i(d,c){var
-a=t(d),e=t(c),b=U(a+e|0);ci(d,0,b,0,a);ci(c,0,b,a,e);return ct(b)}hX(0);var
-br=er(1),bs=er(2);function
-cA(b,a){return es(b,a,0,t(a))}function
-eF(a){cA(br,a);et(br,10);return bm(br)}function
-aW(a){cA(bs,a);et(bs,10);return bm(bs)}function
-bt(b){function
+iU(){var
+a=c;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){eT(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener("error",function(a){if(a.error)eT(a.error)})}iU();function
+d(a,b){return a.length==1?a(b):ah(a,[b])}function
+E(a,b,c){return a.length==2?a(b,c):ah(a,[b,c])}function
+dL(a,b,c,d){return a.length==3?a(b,c,d):ah(a,[b,c,d])}function
+ig(a,b,c,d,e){return a.length==4?a(b,c,d,e):ah(a,[b,c,d,e])}ix();var
+cR=[u,a(et),-1],a5=[u,a(d4),-2],bG=[u,a(cq),-3],cQ=[u,a(eC),-4],bI=[u,a(dS),-7],cS=[u,a(dU),-9],bH=[u,a(eh),-11],ci=a("usage: xcount-verified [-states N] [-seconds S] [-megabytes M] [-part I N | -total SUMS | -regions FILE] FILE (- for stdin)");I(11,[u,a(dM),-12],dM);I(10,bH,eh);I(9,[u,a(ez),-10],ez);I(8,cS,dU);I(7,[u,a(eo),-8],eo);I(6,bI,dS);I(5,[u,a(d5),-6],d5);I(4,[u,a(eb),-5],eb);I(3,cQ,eC);I(2,bG,cq);I(1,a5,d4);I(0,cR,et);var
+fd=a("List.fold_left2"),fc=a("List.init"),ff=a("Bytes.blit"),fe=a("String.sub / Bytes.sub"),fh=a("String.index_from / Bytes.index_from"),fi=a("Array.fill"),fm=a("Buffer.add: cannot grow buffer"),fl=[0,a(d0),93,2],fk=[0,a(d0),94,2],fq=[0,0],fr=[0,0],ft=[0,0,0],fv=[0,0],fF=[0,0],fD=[0,1],fE=[0,1],fC=[0,0],fB=[0,0],fA=[0,1],fy=[0,1],fz=[0,1],fw=[0,0],fx=[0,0],fu=[0,0],fs=[0,1,0],fp=[0,1,0],fJ=a(e),fK=a(": cannot be read, or is empty"),fR=a(ek),fS=a("a control character"),gw=a(eu),gx=a("l"),gy=a("n"),gA=a("a tree is deeper than 1000 nodes"),gB=a("a value"),gz=a(eu),hI=a("a sum"),hG=a(cn),hx=a(cn),hu=a(cs),hv=a("as many targets as cells are expected"),hw=a("a sensitive feature cannot move along"),hc=a("xcount-question"),hd=a("1"),he=a("features"),hf=[0,dX],hg=[0,1],hh=a("sensitive"),hi=a("the number of sensitive features"),hj=[0,64],hk=[0,1],hl=a("a sensitive feature"),hm=a("distance"),hn=a(ex),ho=a("any"),hp=a(ex),hq=a("a distance is at least 1"),hr=a("change"),hs=a("closed"),ht=a("a closed feature"),hy=a("along"),hz=a("a feature that moves along"),hA=a("rules"),hB=a("from"),hC=a("to"),hD=a("end"),hE=a("text after the end"),g_=a("trees"),g6=a("outputs"),g7=a("the number of outputs"),g8=[0,1],g$=a("this change needs exactly 1 output"),g9=a(en),ha=a(en),hb=a("the class of the change is not among the outputs"),gD=a(d_),gE=a("flip-down-sure"),gV=a("class"),gW=a("class-from"),gX=a("class-to"),gY=a("fall"),gZ=a("flip"),g0=a("flip-down"),g1=a(aH),g2=a(aH),g3=a(cv),g4=a(ea),g5=a(ea),gF=a("flip-sure"),gG=a("flip-up"),gH=a("flip-up-sure"),gI=a("gap"),gJ=a("rise"),gL=a(cv),gM=a(cv),gN=a(ec),gO=a(aH),gP=a(aH),gQ=a(ec),gR=a(aH),gS=a(dR),gT=a(aH),gU=a(dR),gK=a(d_),gC=a(" twice"),gu=a(cn),gv=a("ranges overlap, touch, are empty or are not in order"),gt=a("the number of ranges"),gs=a("a feature"),gc=a(d1),gd=a("ordered"),ge=a("placed"),gf=a("unordered"),gq=a(cs),gr=[0,1],gg=a(d1),gh=a(eq),gi=a(dV),gj=a("weights"),gk=a(eq),gl=a(cs),gm=[0,1],gn=a("as many places as cells are expected"),go=a(dV),gp=a("all weights are 0"),ga=a("a weight"),gb=a("a weight is negative"),f9=a(es),f_=a(cy),f$=a(es),f8=a("the number of "),f7=a("-0"),f6=a(" has more than 1000 digits"),f5=a(" is too small: "),f4=a(" is too large: "),f2=a(e),f3=a("0"),fU=a(", found the end of the line"),fV=a(bp),fW=a(", found the end of the text"),fX=a(bp),fY=a(ek),fZ=a("a character that is neither printable ASCII nor a space"),f0=a(", found an empty word"),f1=a(bp),fT=a("more words than expected, or a space at the end"),fP=a(", found "),fQ=a(bp),fO=a("..."),fM=a(d3),fN=a("line "),fL=a("Reader.Unreadable"),h2=a("-megabytes"),h3=a("-part"),h4=a("-regions"),h5=a("-seconds"),h6=a("-states"),h7=a("-total"),h8=a(cy),h9=a(e),h_=[0,0],h$=[0,0,0.,0],ia=a(aW),ib=a(br),id=a(d3),ic=a("no answer: "),hY=a("a region that is not in the grid"),hX=[0,a(dQ),a(el)],hZ=a(aW),h0=a(br),hU=a(br),hV=a(aW),hR=a(br),hS=a(aW),hT=a(dQ),hL=a("the limit of states"),hM=a(el),hN=a(d7),hO=[1,a("the limit of the stack")],hP=[1,a(d7)],hQ=[1,a("the counter gave up")],hJ=a("Main.Limit");function
+bF(a){throw[0,bG,a]}function
+ax(a){throw[0,cQ,a]}function
+j(d,c){var
+a=v(d),e=v(c),b=M(a+e|0);cC(d,0,b,0,a);cC(c,0,b,a,e);return bC(b)}iI(0);var
+bJ=e0(1),bK=e0(2);function
+cT(b,a){return e1(b,a,0,v(a))}function
+fb(a){cT(bJ,a);e2(bJ,10);return bz(bJ)}function
+a6(a){cT(bK,a);e2(bK,10);return bz(bK)}function
+bL(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{bm(d)}catch(a){a=aB(a);if(a[1]!==aV)throw a;var
+c=a[2],d=a[1];try{bz(d)}catch(a){a=ai(a);if(a[1]!==a5)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(hY(0))}h7(a(dh),bt);function
-aD(c){var
+a=c;continue}return 0}}return a(iJ(0))}iT(a(dN),bL);var
+aQ=(4*iY(0)|0)-1|0;function
+ay(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-aE(d,c){var
+aR(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
-cB(a){return aE(a,0)}function
-cC(a,c,b){if(c<=a)return 0;var
-d=e(b,a);return[0,d,cC(a+1|0,c,b)]}function
-aF(b,a){if(a){var
-c=a[2],d=e(b,a[1]);return[0,d,aF(b,c)]}return 0}function
-cD(e,d,c){var
+a7(a){return aR(a,0)}function
+cU(a,c,b){if(c<=a)return 0;var
+e=d(b,a);return[0,e,cU(a+1|0,c,b)]}function
+aS(b,a){if(a){var
+c=a[2],e=d(b,a[1]);return[0,e,aS(b,c)]}return 0}function
+cV(c,b){var
+a=b;for(;;){if(a){var
+e=a[2];d(c,a[1]);var
+a=e;continue}return 0}}function
+cW(e,d,c){var
 b=d,a=c;for(;;){if(a){var
-f=a[2],b=B(e,b,a[1]),a=f;continue}return b}}function
-bv(g,b,a){var
-d=ay(g),f=0;if(0<=b&&0<=a&&!((bl(d)-a|0)<b)){var
-c=U(a);ax(d,b,c,0,a);var
-e=c;f=1}if(!f)var
-e=aU(eH);return ct(e)}function
-cE(d,b){var
-c=t(b)-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){e(d,X(b,a));var
+f=a[2],b=E(e,b,a[1]),a=f;continue}return b}}function
+cX(c,b,a){if(0<=b&&0<=a&&!((aN(c)-a|0)<b)){var
+d=M(a);ar(c,b,d,0,a);return d}return ax(fe)}function
+bN(c,b,a){return bC(cX(aL(c),b,a))}function
+cY(e,b){var
+c=v(b)-1|0,f=0;if(!(c<0)){var
+a=f;for(;;){d(e,ac(b,a));var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-eI(c,b,e){var
-d=t(c);if(0<=b&&!(d<b)){var
-a=b;for(;;){if(d<=a)throw bq;if(X(c,a)===e)return a;var
-a=a+1|0;continue}}return aU(eJ)}function
-cF(a){if(a){var
+fg(c,b,e){var
+d=v(c);if(0<=b&&!(d<b)){var
+a=b;for(;;){if(d<=a)throw bI;if(ac(c,a)===e)return a;var
+a=a+1|0;continue}}return ax(fh)}function
+cZ(a){if(a){var
 d=0,c=a,g=a[2],h=a[1];for(;;){if(c){var
 d=d+1|0,c=c[2];continue}var
-f=eq(d,h),e=1,b=g;for(;;){if(b){var
+f=eZ(d,h),e=1,b=g;for(;;){if(b){var
 i=b[2];f[1+e]=b[1];var
-e=e+1|0,b=i;continue}return f}}}return[0]}var
-l=aT(0),z=aT(1);function
-bw(a){return ad(a,l)?0:G(a,l)?-1:1}function
-cG(b,a){return G(b,a)?b:a}function
-cH(b,a){return G(b,a)?a:b}function
-aG(a){return a?0:1}function
-cI(a){return a[1]}function
-H(a){var
-b=a?H(a[2])+1|0:a;return b}function
-aY(a,b){if(a){var
-c=aY(a[2],b);return[0,a[1],c]}return b}function
-eL(b,a){return b+a|0}function
-af(b,a){return b<a?0:b-a|0}var
-eM=q;function
-cJ(b,a){return 0===bw(a)?l:il(b,a)}function
-x(e,d,c){var
+e=e+1|0,b=i;continue}return f}}}return[0]}function
+fj(a){var
+b=1<=a?a:1,c=aQ<b?aQ:b,d=M(c);return[0,d,0,c,d]}var
+l=a4(0),B=a4(1);function
+bO(a){return aj(a,l)?0:m(a,l)?-1:1}function
+c0(b,a){return m(b,a)?b:a}function
+c1(b,a){return m(b,a)?a:b}function
+c2(a){return m(a,l)?U(a):a}function
+V(a){return a?0:1}function
+c3(a){return a[1]}function
+t(a){var
+b=a?t(a[2])+1|0:a;return b}function
+a9(a,b){if(a){var
+c=a9(a[2],b);return[0,a[1],c]}return b}function
+fn(b,a){return b+a|0}function
+al(b,a){return b<a?0:b-a|0}var
+fo=r;function
+c4(b,a){return 0===bO(a)?l:i9(b,a)}function
+w(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
-k(b,a){if(a)var
-d=k(b,a[2]),c=[0,e(b,a[1]),d];else
+h(b,a){if(a)var
+e=h(b,a[2]),c=[0,d(b,a[1]),e];else
 var
 c=a;return c}function
-cK(b,a){if(a){var
-c=cK(b,a[2]);return aY(e(b,a[1]),c)}return a}function
-cL(e,d,c){var
+c5(b,a){if(a){var
+c=c5(b,a[2]);return a9(d(b,a[1]),c)}return a}function
+c6(e,d,c){var
 a=d,b=c;for(;;){if(a){var
-f=B(e,b,a[1]),a=a[2],b=f;continue}return b}}function
-Q(c,b,a){if(a){var
-d=Q(c,b,a[2]);return B(c,a[1],d)}return b}function
-bx(f,d){var
-a=d;for(;;){if(a){var
-b=e(f,a[1]);if(!b){var
+f=E(e,b,a[1]),a=a[2],b=f;continue}return b}}function
+W(c,b,a){if(a){var
+d=W(c,b,a[2]);return E(c,a[1],d)}return b}function
+aT(f,e){var
+a=e;for(;;){if(a){var
+b=d(f,a[1]);if(!b){var
 a=a[2];continue}var
 c=b}else
 var
 c=a;return c}}function
-ag(d,c){var
+K(e,c){var
 a=c;for(;;){if(a){var
-b=e(d,a[1]);if(b){var
+b=d(e,a[1]);if(b){var
 a=a[2];continue}return b}return 1}}function
-aH(b,f){var
+az(b,f){var
 a=f;for(;;){if(a){var
-c=a[2],d=a[1];if(e(b,d))return[0,d,aH(b,c)];var
+c=a[2],e=a[1];if(d(b,e))return[0,e,az(b,c)];var
 a=c;continue}return a}}function
-cM(b,a){if(b)if(a)var
-d=cM(b[2],a[2]),c=[0,[0,b[1],a[1]],d];else
+c7(b,a){if(b)if(a)var
+d=c7(b[2],a[2]),c=[0,[0,b[1],a[1]],d];else
 var
 c=a;else
 var
 c=b;return c}function
-ar(b,a){return 0===a?0:[0,b,ar(b+1|0,a-1|0)]}function
-aI(b,a){return x(a,b,0)}function
-aZ(a,b){return bx(function(b){var
+O(b,a){return 0===a?0:[0,b,O(b+1|0,a-1|0)]}function
+F(b,a){return w(a,b,0)}function
+aA(a,b){return aT(function(b){var
 c=b[1]<=a?1:0;return c?a<b[2]?1:0:c},b)}function
-a0(a){return Q(eM,l,a)}function
-by(b,a){return bx(function(a){return b===a?1:0},a)}function
-bz(d,c){var
+c8(c,b){var
+a=c;for(;;){if(0===a[0])return a[1];var
+d=a[2];if(aA(F(b,a[1]),d)){var
+a=a[3];continue}var
+a=a[4];continue}}function
+aB(a){return W(fo,l,a)}function
+c9(a,b){return h(function(a){return aB(h(function(a){return c8(a,b)},a))},a)}function
+aC(b,a){return w(a,b,l)}function
+aD(a,b){var
+c=O(0,t(a));return K(function(c){if(c<b){var
+d=aC(a,b);return m(aC(a,c),d)}var
+e=aC(a,b);return J(aC(a,c),e)},c)}function
+a_(b,a){return K(function(b){return m(l,c8(b,a))},b)}function
+bP(b,a){return aT(function(a){return b===a?1:0},a)}function
+a$(d,c){var
 a=c;for(;;){if(a){var
 b=a[1];if(d===b[1])return[0,b[2]];var
 a=a[2];continue}return a}}function
-bA(b,a){return b===a?0:1}function
-cN(n,a,m,l){return Q(eL,0,k(function(d){var
-a=aI(l,d),b=aI(m,d),c=x(d,n,eN)[1];if(typeof
-c==="number"){if(c)return bA(b,a);var
-j=af(a,b);return af(b,a)+j|0}var
-e=c[1],f=x(b,e,0);if(f){var
-g=f[1],h=x(a,e,0);if(h){var
-i=h[1],k=af(i,g);return af(g,i)+k|0}return bA(b,a)}return bA(b,a)},a))}function
-bB(b,a){if(0===a[0])return[0,e(b,a[1])];var
-c=bB(b,a[3]),d=e(b,a[2]);return[1,a[1],d,c]}function
-y(a,b){if(0===b[0]){var
-g=e(a,b[1]);return function(a){return bB(g,a)}}var
-f=b[3],d=b[2],c=b[1];function
+bQ(b,a){return b===a?0:1}function
+c_(n,a,m,l){return W(fn,0,h(function(d){var
+a=F(l,d),b=F(m,d),c=w(d,n,fp)[1];if(typeof
+c==="number"){if(c)return bQ(b,a);var
+j=al(a,b);return al(b,a)+j|0}var
+e=c[1],f=w(b,e,0);if(f){var
+g=f[1],h=w(a,e,0);if(h){var
+i=h[1],k=al(i,g);return al(g,i)+k|0}return bQ(b,a)}return bQ(b,a)},a))}function
+c$(e,d,c,b,a){var
+f=1<=c_(e,d,b,a)?1:0;if(f){if(c){var
+h=c[1];return c_(e,d,b,a)<=h?1:0}var
+g=1}else
+var
+g=f;return g}function
+bR(b,a){if(0===a[0])return[0,d(b,a[1])];var
+c=bR(b,a[3]),e=d(b,a[2]);return[1,a[1],e,c]}function
+A(a,b){if(0===b[0]){var
+g=d(a,b[1]);return function(a){return bR(g,a)}}var
+f=b[3],e=b[2],c=b[1];function
 i(b){if(0===b[0]){var
-k=e(y(a,f),b);return[1,c,B(a,d,b[1]),k]}var
+k=d(A(a,f),b);return[1,c,E(a,e,b[1]),k]}var
 j=b[3],g=b[2],h=b[1];if(c===h){var
-l=e(y(a,f),j);return[1,c,B(a,d,g),l]}if(c<h){var
-m=e(y(a,f),b);return[1,c,B(a,d,g),m]}var
-n=i(j);return[1,h,B(a,d,g),n]}return i}function
-cO(c,b){var
+l=d(A(a,f),j);return[1,c,E(a,e,g),l]}if(c<h){var
+m=d(A(a,f),b);return[1,c,E(a,e,g),m]}var
+n=i(j);return[1,h,E(a,e,g),n]}return i}function
+da(c,b){var
 a=b;for(;;){if(0===a[0])return a;if(a[1]<=c){var
 a=a[3];continue}return a}}function
-cP(a,b,c){if(0===b[0]){var
-f=cO(a,c);return[1,a,b[1],f]}var
-d=b[2],e=b[1];return e<a?[1,e,d,cP(a,b[3],c)]:[1,a,d,cO(a,c)]}function
-a1(a){if(a){var
-b=a[1],c=a1(a[2]),d=[1,b[1],0,[1,b[2],1,eO]];return e(y(function(b,a){var
-c=b||a;return c},d),c)}return eP}function
-cQ(b,a){return ag(function(b){return bx(function(c){var
+db(a,b,c){if(0===b[0]){var
+f=da(a,c);return[1,a,b[1],f]}var
+d=b[2],e=b[1];return e<a?[1,e,d,db(a,b[3],c)]:[1,a,d,da(a,c)]}function
+ba(a){if(a){var
+b=a[1],c=ba(a[2]),e=[1,b[1],0,[1,b[2],1,fq]];return d(A(function(b,a){var
+c=b||a;return c},e),c)}return fr}function
+dc(b,a){return K(function(b){return aT(function(c){var
 a=c[1]<=b[1]?1:0;return a?b[2]<=c[2]?1:0:a},a)},b)}function
-cR(g,a){var
-b=ar(0,a),c=0;return Q(function(a,b){if(e(g,a)){if(b){var
-c=b[1],d=c[2],f=c[1];if(f===(a+1|0)&&f<d)return[0,[0,a,d],b[2]];return[0,[0,a,a+1|0],b]}return[0,[0,a,a+1|0],0]}return b},c,b)}function
-cS(g,f,e){var
+dd(g,a){var
+b=O(0,a),c=0;return W(function(a,b){if(d(g,a)){if(b){var
+c=b[1],e=c[2],f=c[1];if(f===(a+1|0)&&f<e)return[0,[0,a,e],b[2]];return[0,[0,a,a+1|0],b]}return[0,[0,a,a+1|0],0]}return b},c,b)}function
+de(g,f,e){var
 b=f,a=e;for(;;){if(b){if(a){var
-c=B(g,b[1],a[1]);if(c){var
+c=E(g,b[1],a[1]);if(c){var
 b=b[2],a=a[2];continue}var
 d=c}else
 var
 d=a;return d}return a?0:1}}function
-bC(a){return 0===a[0]?a[1]:a[2]}function
-bD(a){return 0===a[0]?a[1]:a[3]}function
-a2(i,h){var
-b=i,a=h;for(;;){if(0===b[0])return 0===a[0]?ad(b[1],a[1]):0;if(0===a[0])return 0;var
+bS(a){return 0===a[0]?a[1]:a[2]}function
+bT(a){return 0===a[0]?a[1]:a[3]}function
+bb(i,h){var
+b=i,a=h;for(;;){if(0===b[0])return 0===a[0]?aj(b[1],a[1]):0;if(0===a[0])return 0;var
 e=b[1]===a[1]?1:0;if(e){var
 f=b[4]===a[4]?1:0;if(f){var
-j=a[5],k=b[5],d=cS(function(b,a){var
+j=a[5],k=b[5],d=de(function(b,a){var
 c=b[1]===a[1]?1:0;return c?b[2]===a[2]?1:0:c},k,j);if(d){var
-g=a2(b[6],a[6]);if(g){var
+g=bb(b[6],a[6]);if(g){var
 b=b[7],a=a[7];continue}var
 c=g}else
 var
@@ -896,51 +924,51 @@ var
 c=f}else
 var
 c=e;return c}}function
-bE(a){if(a){var
-b=a[1],c=bE(a[2]),d=c[2],e=c[1];return 0===b[0]?[0,q(b[1],e),d]:[0,e,[0,b,d]]}return[0,l,0]}function
-bF(g,f){var
+bU(a){if(a){var
+b=a[1],c=bU(a[2]),d=c[2],e=c[1];return 0===b[0]?[0,r(b[1],e),d]:[0,e,[0,b,d]]}return[0,l,0]}function
+bV(g,f){var
 b=g,a=f;for(;;)if(typeof
 a==="number")return 0===a?1:0;else{if(0===a[0]){if(1===b[0]){var
-c=b[2],d=aq(a[1],c);return d?aq(c,a[2]):d}return 0}if(2===b[0]){var
-e=bF(b[2],a[1]);if(e){var
+c=b[2],d=J(a[1],c);return d?J(c,a[2]):d}return 0}if(2===b[0]){var
+e=bV(b[2],a[1]);if(e){var
 b=b[3],a=a[2];continue}return e}return 0}}function
-bG(b,a){if(typeof
+bW(b,a){if(typeof
 b==="number"){if(0===b)return a;if(typeof
 a==="number"&&!a)return b;return 1}else{if(0===b[0]){if(typeof
 a==="number"){if(0===a)return b}else
 if(0===a[0]){var
-c=cG(b[2],a[2]);return[0,cH(b[1],a[1]),c]}return 1}if(typeof
+c=c0(b[2],a[2]);return[0,c1(b[1],a[1]),c]}return 1}if(typeof
 a==="number"){if(0===a)return b}else
 if(1===a[0]){var
-d=bG(b[2],a[2]);return[1,bG(b[1],a[1]),d]}return 1}}function
-bH(c,b,a){if(typeof
+d=bW(b[2],a[2]);return[1,bW(b[1],a[1]),d]}return 1}}function
+bX(c,b,a){if(typeof
 a==="number")return a;else{if(0===a[0]){if(1===c[0]){var
 d=c[2];if(1===b[0]){var
-e=b[2],f=u(e,d),g=u(a[2],f),h=u(e,d);return[0,u(a[1],h),g]}return 1}return 1}if(2===c[0]){if(2===b[0]){var
-i=bH(c[3],b[3],a[2]);return[1,bH(c[2],b[2],a[1]),i]}return 1}return 1}}function
-cT(n,m){var
+e=b[2],f=s(e,d),g=s(a[2],f),h=s(e,d);return[0,s(a[1],h),g]}return 1}return 1}if(2===c[0]){if(2===b[0]){var
+i=bX(c[3],b[3],a[2]);return[1,bX(c[2],b[2],a[1]),i]}return 1}return 1}}function
+df(n,m){var
 b=n,a=m;for(;;)switch(b[0]){case
 0:if(0===a[0]){var
 i=a[1];return b[1]?i:i?0:1}return 0;case
 1:if(1===a[0]){var
 c=a[1],d=b[1];switch(d[0]){case
 0:var
-e=0===c[0]?ad(d[1],c[1]):0;break;case
+e=0===c[0]?aj(d[1],c[1]):0;break;case
 1:var
-e=1===c[0]?ad(d[1],c[1]):0;break;default:var
-e=2===c[0]?ad(d[1],c[1]):0}return e?cS(a2,b[3],a[3]):e}return 0;default:if(2===a[0]){var
+e=1===c[0]?aj(d[1],c[1]):0;break;default:var
+e=2===c[0]?aj(d[1],c[1]):0}return e?de(bb,b[3],a[3]):e}return 0;default:if(2===a[0]){var
 g=a[1];switch(b[1]){case
 0:var
 f=g?0:1;break;case
 1:var
 f=1===g?1:0;break;default:var
 h=2<=g?1:0,l=h?1:h,f=l}if(f){var
-j=cT(b[2],a[2]);if(j){var
+j=df(b[2],a[2]);if(j){var
 b=b[3],a=a[3];continue}var
 k=j}else
 var
 k=f;return k}return 0}}function
-v(b,a){if(typeof
+y(b,a){if(typeof
 b==="number")return a;else
 switch(b[0]){case
 0:if(typeof
@@ -948,563 +976,660 @@ a==="number"&&!a)return b[1];return 1;case
 1:var
 c=b[2],d=b[1];if(typeof
 a==="number"){if(0===a){var
-e=v(c,0);return[1,v(d,0),e]}}else
+e=y(c,0);return[1,y(d,0),e]}}else
 if(1===a[0]){var
-f=v(c,a[2]);return[1,v(d,a[1]),f]}return 1;case
+f=y(c,a[2]);return[1,y(d,a[1]),f]}return 1;case
 2:var
-g=b[2];return[1,v(b[1],a),g];default:var
-h=v(b[2],a);return[1,b[1],h]}}function
-cU(a){return 0===a[0]?[0,a[1]]:0}function
-cV(b,a){switch(b){case
+g=b[2];return[1,y(b[1],a),g];default:var
+h=y(b[2],a);return[1,b[1],h]}}function
+dg(a){return 0===a[0]?[0,a[1]]:0}function
+dh(b,a){switch(b){case
 0:return 0===a[0]?a[1]?0:1:0;case
 1:return 0===a[0]?a[1]:0;default:return 0}}function
-cW(b,a){return b?0===a[0]?a[1]?0:1:0:0===a[0]?a[1]:0}function
-bI(b,a,d){if(b){var
-e=b[4],f=b[3],g=b[2],c=b[1];return a===c?[0,c,[0,d,g],f,e]:a<c?[0,c,g,bI(f,a,d),e]:[0,c,g,f,bI(e,a,d)]}return[0,a,[0,d,0],0,0]}function
-cX(a){if(a){var
-b=a[1],c=cX(a[2]);if(c){var
-e=c[1],d=e[2],f=e[1],g=c[2];return ad(b,d)?[0,[0,f+1|0,d],g]:[0,[0,1,b],[0,[0,f,d],g]]}var
+di(b,a){return b?0===a[0]?a[1]?0:1:0:0===a[0]?a[1]:0}function
+bY(b,a,d){if(b){var
+e=b[4],f=b[3],g=b[2],c=b[1];return a===c?[0,c,[0,d,g],f,e]:a<c?[0,c,g,bY(f,a,d),e]:[0,c,g,f,bY(e,a,d)]}return[0,a,[0,d,0],0,0]}function
+dj(a){if(a){var
+b=a[1],c=dj(a[2]);if(c){var
+e=c[1],d=e[2],f=e[1],g=c[2];return aj(b,d)?[0,[0,f+1|0,d],g]:[0,[0,1,b],[0,[0,f,d],g]]}var
 h=[0,[0,1,b],0]}else
 var
 h=a;return h}function
-cY(a){return Q(function(a,b){var
-c=a[2];return q(ae(aT(a[1]),c),b)},l,a)}function
-cZ(a,c){if(c){var
+dk(a){return W(function(a,b){var
+c=a[2];return r(ak(a4(a[1]),c),b)},l,a)}function
+dl(a,c){if(c){var
 e=c[1],d=e[2],b=e[1],f=c[2];if(a<b){var
-h=[0,[0,af(b,a),d],f];return[0,ae(aT(a),d),h]}var
-g=cZ(af(a,b),f),i=g[2],j=g[1];return[0,q(ae(aT(b),d),j),i]}return[0,l,0]}function
-c0(a,c,b){if(a){var
-d=a[2],e=a[1];return 0===c?[0,b,d]:[0,e,c0(d,c-1|0,b)]}return a}function
-bJ(b,a){return x(a,b,eQ)[2]}function
-bK(b,a){return H(bJ(b,a))}function
-c1(b,a){if(a){var
-c=a[2],d=ar(0,bK(b,a[1]));return cK(function(a){var
-d=c1(b,c);return k(function(b){return[0,a,b]},d)},d)}return eR}function
-c2(c,b,a){if(b){if(a){var
-d=c2(c,b[2],a[2]),e=bJ(c,b[1]);return ae(x(a[1],e,l),d)}return z}return z}function
-bL(b,a,d){if(b)if(a){var
-e=bL(b[2],a[2],d);if(e)return[0,e[1]];var
+h=[0,[0,al(b,a),d],f];return[0,ak(a4(a),d),h]}var
+g=dl(al(a,b),f),i=g[2],j=g[1];return[0,r(ak(a4(b),d),j),i]}return[0,l,0]}function
+dm(a,c,b){if(a){var
+d=a[2],e=a[1];return 0===c?[0,b,d]:[0,e,dm(d,c-1|0,b)]}return a}function
+dn(f,e,d){var
+c=f,b=e,a=d;for(;;){if(b){if(a){var
+g=a[2],h=b[2],c=dm(c,b[1],a[1]),b=h,a=g;continue}return c}return c}}function
+bZ(b,a){return w(a,b,fs)[2]}function
+bc(b,a){return t(bZ(b,a))}function
+b0(b,a){if(a){var
+c=a[2],d=O(0,bc(b,a[1]));return c5(function(a){var
+d=b0(b,c);return h(function(b){return[0,a,b]},d)},d)}return ft}function
+dp(c,b,a){if(b){if(a){var
+d=dp(c,b[2],a[2]),e=bZ(c,b[1]);return ak(w(a[1],e,l),d)}return B}return B}function
+b1(b,a,d){if(b)if(a){var
+e=b1(b[2],a[2],d);if(e)return[0,e[1]];var
 f=d===b[1]?1:0,g=f?[0,a[1]]:f,c=g}else
 var
 c=a;else
 var
 c=b;return c}function
-c3(b,a){return Q(function(c,a){return ae(a0(bJ(b,c)),a)},z,a)}function
-bM(b,a){return 0===a[0]?e(b,a[1]):a[1]}function
-Y(e,f,d,c,a,b){if(a2(a,b))return a;var
-g=bD(b),h=cH(bD(a),g),i=bC(b),j=cG(bC(a),i),k=bM(e,b);return[1,hv(f,d,c,bM(e,a),k),j,h,d,c,a,b]}function
-Z(c,b,d,m){var
+dq(b,a){return W(function(c,a){return ak(aB(bZ(b,c)),a)},B,a)}function
+b2(b,a){return 0===a[0]?d(b,a[1]):a[1]}function
+ad(e,f,d,c,a,b){if(bb(a,b))return a;var
+g=bT(b),h=c1(bT(a),g),i=bS(b),j=c0(bS(a),i),k=b2(e,b);return[1,ig(f,d,c,b2(e,a),k),j,h,d,c,a,b]}function
+ae(c,b,e,m){var
 a=m;for(;;){if(0===a[0])return[0,a[1]];var
-g=a[4],h=a[3],i=a[2],j=a[1],f=e(d,j);if(typeof
+g=a[4],h=a[3],i=a[2],j=a[1],f=d(e,j);if(typeof
 f==="number"){var
-n=Z(c,b,d,g);return Y(c,b,j,i,Z(c,b,d,h),n)}else{if(0===f[0]){if(aZ(f[1],i)){var
+n=ae(c,b,e,g);return ad(c,b,j,i,ae(c,b,e,h),n)}else{if(0===f[0]){if(aA(f[1],i)){var
 a=h;continue}var
 a=g;continue}var
-o=Z(c,b,d,g),p=Z(c,b,d,h),k=f[1],l=H(k);return Y(c,b,j,cR(function(a){return aZ(x(a,k,0),i)},l),p,o)}}}function
-a3(g,f,c,d,b,k){var
+o=ae(c,b,e,g),p=ae(c,b,e,h),k=f[1],l=t(k);return ad(c,b,j,dd(function(a){return aA(w(a,k,0),i)},l),p,o)}}}function
+bd(g,f,c,d,b,k){var
 a=k;for(;;){if(0===a[0])return a;var
 i=a[7],j=a[6],e=a[5],h=a[4];if(h===d){var
-l=c?cQ(b,e):c;if(l){var
+l=c?dc(b,e):c;if(l){var
 a=j;continue}}if(h===d){var
-m=c?ag(function(a){return function(b){return ag(function(c){var
-a=b[2]<=c[1]?1:0;return a?a:c[2]<=b[1]?1:0},a)}}(e),b):cQ(e,b);if(m){var
+m=c?K(function(a){return function(b){return K(function(c){var
+a=b[2]<=c[1]?1:0;return a?a:c[2]<=b[1]?1:0},a)}}(e),b):dc(e,b);if(m){var
 a=i;continue}}var
-n=a3(g,f,c,d,b,i);return Y(g,f,h,e,a3(g,f,c,d,b,j),n)}}function
-a4(d,c,b,a){if(0===a[0])return[0,u(b,a[1])];var
-e=a4(d,c,b,a[7]),f=a4(d,c,b,a[6]);return Y(d,c,a[4],a[5],f,e)}function
-bN(c,b,a,d){if(a2(a,d))return[0,l];if(0===a[0])return a4(c,b,a[1],d);var
-e=a[5],f=a[4],g=a3(c,b,0,f,e,d),h=bN(c,b,a[7],g),i=a3(c,b,1,f,e,d);return Y(c,b,f,e,bN(c,b,a[6],i),h)}function
-ah(b,a){return a?a[1]:[0,b]}function
-as(c,b,d,g){if(0===g[0])return 0;var
-f=g[7],h=g[6],a=g[5],l=g[4];if(l===d){var
-i=ah(f,as(c,b,d,f)),j=ah(h,as(c,b,d,h));if(a){var
+n=bd(g,f,c,d,b,i);return ad(g,f,h,e,bd(g,f,c,d,b,j),n)}}function
+be(d,c,b,a){if(0===a[0])return[0,s(b,a[1])];var
+e=be(d,c,b,a[7]),f=be(d,c,b,a[6]);return ad(d,c,a[4],a[5],f,e)}function
+b3(c,b,a,d){if(bb(a,d))return[0,l];if(0===a[0])return be(c,b,a[1],d);var
+e=a[5],f=a[4],g=bd(c,b,0,f,e,d),h=b3(c,b,a[7],g),i=bd(c,b,1,f,e,d);return ad(c,b,f,e,b3(c,b,a[6],i),h)}function
+am(b,a){return a?a[1]:[0,b]}function
+aE(c,b,e,g){if(0===g[0])return 0;var
+f=g[7],h=g[6],a=g[5],l=g[4];if(l===e){var
+i=am(f,aE(c,b,e,f)),j=am(h,aE(c,b,e,h));if(a){var
 n=a[1],q=n[2],r=a[2];if(0===n[1])if(r)var
-u=e(y(function(b,a){return[0,b,a]},j),i),v=a1(a),k=e(y(function(b,a){return b?a[1]:a[2]},v),u);else
+u=d(A(function(b,a){return[0,b,a]},j),i),v=ba(a),k=d(A(function(b,a){return b?a[1]:a[2]},v),u);else
 var
-k=cP(q,j,i);else
+k=db(q,j,i);else
 var
-s=e(y(function(b,a){return[0,b,a]},j),i),t=a1(a),k=e(y(function(b,a){return b?a[1]:a[2]},t),s)}else
+s=d(A(function(b,a){return[0,b,a]},j),i),t=ba(a),k=d(A(function(b,a){return b?a[1]:a[2]},t),s)}else
 var
-w=e(y(function(b,a){return[0,b,a]},j),i),x=a1(a),k=e(y(function(b,a){return b?a[1]:a[2]},x),w);return[0,k]}var
-o=as(c,b,d,h);if(o){var
-z=ah(f,as(c,b,d,f)),A=ah(h,[0,o[1]]);return[0,e(y(function(d,e){return Y(c,b,l,a,d,e)},A),z)]}var
-m=as(c,b,d,f);if(m)var
-B=ah(f,[0,m[1]]),C=ah(h,0),p=[0,e(y(function(d,e){return Y(c,b,l,a,d,e)},C),B)];else
+w=d(A(function(b,a){return[0,b,a]},j),i),x=ba(a),k=d(A(function(b,a){return b?a[1]:a[2]},x),w);return[0,k]}var
+o=aE(c,b,e,h);if(o){var
+y=am(f,aE(c,b,e,f)),z=am(h,[0,o[1]]);return[0,d(A(function(d,e){return ad(c,b,l,a,d,e)},z),y)]}var
+m=aE(c,b,e,f);if(m)var
+B=am(f,[0,m[1]]),C=am(h,0),p=[0,d(A(function(d,e){return ad(c,b,l,a,d,e)},C),B)];else
 var
 p=m;return p}function
-bO(d,c,b,a){switch(a[0]){case
+b4(e,c,b,a){switch(a[0]){case
 0:return[0,a];case
 1:var
-g=a[2],h=a[1],i=a[3],f=Q(function(a,f){var
-g=ah(a,as(d,c,b,a));return e(y(function(b,a){return[0,b,a]},g),f)},eS,i);return bB(function(b){var
-a=bE(b),c=a[2];return[1,h,q(g,a[1]),c]},f);default:var
-j=a[1],k=bO(d,c,b,a[3]),l=bO(d,c,b,a[2]);return e(y(function(b,a){return[2,j,b,a]},l),k)}}function
-bP(e,a){switch(a[0]){case
-0:return[0,a,eT];case
+g=a[2],h=a[1],i=a[3],f=W(function(a,f){var
+g=am(a,aE(e,c,b,a));return d(A(function(b,a){return[0,b,a]},g),f)},fu,i);return bR(function(b){var
+a=bU(b),c=a[2];return[1,h,r(g,a[1]),c]},f);default:var
+j=a[1],k=b4(e,c,b,a[3]),l=b4(e,c,b,a[2]);return d(A(function(b,a){return[2,j,b,a]},l),k)}}function
+b5(e,a){switch(a[0]){case
+0:return[0,a,fv];case
 1:var
-E=a[3],f=a[2],p=a[1],b=a0(k(bC,E)),c=a0(k(bD,E));switch(p[0]){case
+F=a[3],f=a[2],q=a[1],b=aB(h(bS,F)),c=aB(h(bT,F));switch(q[0]){case
 0:var
-n=p[1];if(G(n,q(f,b)))var
-g=[0,[0,1,[0,q(u(n,b),z),e]]];else{var
-w=aq(q(f,c),n);if(w)var
-M=u(n,c),x=[0,[0,0,[0,P(e),M]]];else
+o=q[1];if(m(o,r(f,b)))var
+g=[0,[0,1,[0,r(s(o,b),B),e]]];else{var
+w=J(r(f,c),o);if(w)var
+N=s(o,c),x=[0,[0,0,[0,U(e),N]]];else
 var
 x=w;var
 g=x}break;case
 1:var
-o=p[1];if(G(o,q(f,b)))var
-g=[0,[0,0,[0,q(u(o,b),z),e]]];else{var
-y=aq(q(f,c),o);if(y)var
-N=u(o,c),A=[0,[0,1,[0,P(e),N]]];else
+p=q[1];if(m(p,r(f,b)))var
+g=[0,[0,0,[0,r(s(p,b),B),e]]];else{var
+z=J(r(f,c),p);if(z)var
+O=s(p,c),A=[0,[0,1,[0,U(e),O]]];else
 var
-A=y;var
+A=z;var
 g=A}break;default:var
-d=p[1];if(G(d,q(f,b)))var
-g=[0,[0,1,[0,q(u(d,b),z),e]]];else{var
-O=P(d);if(G(q(f,c),O))var
-Q=u(u(P(d),c),z),g=[0,[0,1,[0,P(e),Q]]];else{var
-R=q(f,b),B=aq(P(d),R),C=B?aq(q(f,c),d):B;if(C)var
-S=u(d,c),D=[0,[0,0,[0,u(P(d),b),S]]];else
+d=q[1];if(m(d,r(f,b)))var
+g=[0,[0,1,[0,r(s(d,b),B),e]]];else{var
+P=U(d);if(m(r(f,c),P))var
+Q=s(s(U(d),c),B),g=[0,[0,1,[0,U(e),Q]]];else{var
+R=r(f,b),C=J(U(d),R),D=C?J(r(f,c),d):C;if(D)var
+S=s(d,c),E=[0,[0,0,[0,s(U(d),b),S]]];else
 var
-D=C;var
-g=D}}}if(g){var
-F=g[1],H=F[2];return[0,[0,F[1]],[0,[0,H[1],H[2]]]]}return[0,a,0];default:var
-j=a[1],I=bP(e,a[2]),l=I[2],h=I[1];if(cV(j,h))return[0,h,[0,[1,v(l,0),0]]];var
-J=bP(e,a[3]),m=J[2],i=J[1];if(cV(j,i))return[0,i,[0,[1,0,v(m,0)]]];if(cW(j,h))return[0,i,[3,v(l,0),m]];if(cW(j,i))return[0,h,[2,l,v(m,0)]];if(0===h[0]){if(0===i[0]){var
-T=v(m,0),U=[0,[1,v(l,0),T]],r=i[1],s=h[1];switch(j){case
+E=D;var
+g=E}}}if(g){var
+G=g[1],H=G[2];return[0,[0,G[1]],[0,[0,H[1],H[2]]]]}return[0,a,0];default:var
+k=a[1],I=b5(e,a[2]),l=I[2],i=I[1];if(dh(k,i))return[0,i,[0,[1,y(l,0),0]]];var
+K=b5(e,a[3]),n=K[2],j=K[1];if(dh(k,j))return[0,j,[0,[1,0,y(n,0)]]];if(di(k,i))return[0,j,[3,y(l,0),n]];if(di(k,j))return[0,i,[2,l,y(n,0)]];if(0===i[0]){if(0===j[0]){var
+T=y(n,0),V=[0,[1,y(l,0),T]],t=j[1],u=i[1];switch(k){case
 0:var
-K=s?r:s,t=K;break;case
+L=u?t:u,v=L;break;case
 1:var
-L=s||r,t=L;break;default:var
-t=s?r?0:1:r}return[0,[0,t],U]}return[0,[2,j,h,i],[1,l,m]]}return[0,[2,j,h,i],[1,l,m]]}}function
-c4(d,b,f,e){var
+M=u||t,v=M;break;default:var
+v=u?t?0:1:t}return[0,[0,v],V]}return[0,[2,k,i,j],[1,l,n]]}return[0,[2,k,i,j],[1,l,n]]}}function
+dr(d,b,f,e){var
 c=f,a=e;for(;;)switch(a[0]){case
 0:var
-g=a[1]?3:4;return B(b,c,g);case
+g=a[1]?3:4;return E(b,c,g);case
 1:var
-h=B(b,c,1),i=a[3];return cL(function(c,a){return B(b,c,bM(d,a))},i,h);default:var
-j=a[3],k=a[2],c=c4(d,b,B(b,c,2),k),a=j;continue}}function
-c5(s,P,O,N,M,L,K,J,I,F,j,ai){var
-Q=bP(M,ai),t=Q[2],a=Q[1],R=cU(a);if(R){var
-aj=v(t,0),ak=R[1]?I:l;return[0,[0,[0,j,ak],aj]]}var
-f=e(L,a),u=f?c4(s,O,1,a):f;if(f){var
+h=E(b,c,1),i=a[3];return c6(function(c,a){return E(b,c,b2(d,a))},i,h);default:var
+j=a[3],k=a[2],c=dr(d,b,E(b,c,2),k),a=j;continue}}function
+ds(u,P,O,N,M,L,K,J,I,H,j,ag){var
+Q=b5(M,ag),v=Q[2],a=Q[1],R=dg(a);if(R){var
+ah=y(v,0),ai=R[1]?I:l;return[0,[0,[0,j,ai],ah]]}var
+f=d(L,a),x=f?dr(u,O,1,a):f;if(f){var
 b=j;for(;;){if(b){var
-z=b[1];if(u!==z){if(u<z){var
+B=b[1];if(x!==B){if(x<B){var
 b=b[3];continue}var
 b=b[4];continue}var
 S=b[2]}else
 var
 S=b;var
-d=S;for(;;){if(d){var
-h=d[1],ag=0;if(bF(a,h[2])&&cT(h[1],a)){var
-T=[0,[0,h[3],h[2]]];ag=1}if(!ag){var
-d=d[2];continue}}else
+e=S;for(;;){if(e){var
+h=e[1],ae=0;if(bV(a,h[2])&&df(h[1],a)){var
+T=[0,[0,h[3],h[2]]];ae=1}if(!ae){var
+e=e[2];continue}}else
 var
-T=d;var
-w=T;break}break}}else
+T=e;var
+z=T;break}break}}else
 var
-w=f;if(w){var
-U=w[1],al=v(t,U[2]);return[0,[0,[0,j,U[1]],al]]}if(0===F)return 0;var
-y=e(N,a),V=x(y,J,0),W=cY(V),X=y<H(K)?1:0,ao=F-1|0,Y=X?G(l,W):X;if(Y){var
-o=0,i=V,n=j,m=l,k=0,c=bO(s,P,y,a);for(;;){var
-A=function(j,k,l){return function(g,c){var
-b=c5(s,P,O,N,M,L,K,J,I,ao,l,c);if(b)var
-d=b[1],e=d[1],h=bG(j,bH(a,c,d[2])),i=q(k,ae(g,e[2])),f=[0,[0,[0,e[1],i],h]];else
+z=f;if(z){var
+U=z[1],aj=y(v,U[2]);return[0,[0,[0,j,U[1]],aj]]}if(0===H)return 0;var
+A=d(N,a),V=w(A,J,0),W=dk(V),X=A<t(K)?1:0,ao=H-1|0,Y=X?m(l,W):X;if(Y){var
+p=0,i=V,o=j,n=l,k=0,c=b4(u,P,A,a);for(;;){var
+C=function(j,k,l){return function(g,c){var
+b=ds(u,P,O,N,M,L,K,J,I,ao,l,c);if(b)var
+d=b[1],e=d[1],h=bW(j,bX(a,c,d[2])),i=r(k,ak(g,e[2])),f=[0,[0,[0,e[1],i],h]];else
 var
-f=b;return f}}(k,m,n);if(i)if(0===c[0])var
-ah=c[1],g=A(cY(i),ah);else{var
-B=c[3],p=c[1];if(p<=o){var
-c=B;continue}var
-C=cZ(af(p,o),i),r=A(C[1],c[2]);if(r){var
-D=r[1],E=D[1],o=p,i=C[2],n=E[1],m=E[2],k=D[2],c=B;continue}var
-g=r}else
+f=b;return f}}(k,n,o);if(i)if(0===c[0])var
+af=c[1],g=C(dk(i),af);else{var
+D=c[3],q=c[1];if(q<=p){var
+c=D;continue}var
+E=dl(al(q,p),i),s=C(E[1],c[2]);if(s){var
+F=s[1],G=F[1],p=q,i=E[2],o=G[1],n=G[2],k=F[2],c=D;continue}var
+g=s}else
 var
-g=[0,[0,[0,n,m],k]];if(g)var
-Z=g[1],_=Z[1],$=_[1],aa=Z[2],ab=cJ(_[2],W),am=v(t,aa),an=f?bI($,u,[0,a,aa,ab]):$,ac=[0,[0,[0,an,ab],am]];else
+g=[0,[0,[0,o,n],k]];if(g)var
+Z=g[1],_=Z[1],$=_[1],aa=Z[2],ab=c4(_[2],W),am=y(v,aa),an=f?bY($,x,[0,a,aa,ab]):$,ac=[0,[0,[0,an,ab],am]];else
 var
 ac=g;var
 ad=ac;break}}else
 var
 ad=Y;return ad}function
-a5(p,o,n,m,l,k,j,i,h,g,f,b){var
-a=c5(p,o,n,m,l,k,j,i,h,g,f,b);if(a)var
-c=a[1],d=bF(b,c[2]),q=d?[0,c[1]]:d,e=q;else
+bf(p,o,n,m,l,k,j,i,h,g,f,b){var
+a=ds(p,o,n,m,l,k,j,i,h,g,f,b);if(a)var
+c=a[1],d=bV(b,c[2]),q=d?[0,c[1]]:d,e=q;else
 var
 e=a;return e}function
-bQ(l,k,j,i,h,g,f,d,c,n,b,m,a){if(2===a[0]){var
-s=a[3],t=a[2];if(1===a[1]){if(e(n,a)){var
-o=bQ(l,k,j,i,h,g,f,d,c,n,b,m,t);if(o){var
-p=bQ(l,k,j,i,h,g,f,d,c,n,b,0,s);if(p){var
-v=p[1],r=a5(l,k,j,i,h,g,f,d,c,b,0,[2,0,t,s]);if(r)var
-z=r[1][2],A=u(q(o[1][2],v[2]),z),w=[0,[0,v[1],A]];else
+b6(l,k,j,i,h,g,f,e,c,n,b,m,a){if(2===a[0]){var
+t=a[3],u=a[2];if(1===a[1]){if(d(n,a)){var
+o=b6(l,k,j,i,h,g,f,e,c,n,b,m,u);if(o){var
+p=b6(l,k,j,i,h,g,f,e,c,n,b,0,t);if(p){var
+v=p[1],q=bf(l,k,j,i,h,g,f,e,c,b,0,[2,0,u,t]);if(q)var
+z=q[1][2],A=s(r(o[1][2],v[2]),z),w=[0,[0,v[1],A]];else
 var
-w=r;var
+w=q;var
 x=w}else
 var
 x=p;var
 y=x}else
 var
-y=o;return y}return a5(l,k,j,i,h,g,f,d,c,b,0,a)}return a5(l,k,j,i,h,g,f,d,c,b,m,a)}return a5(l,k,j,i,h,g,f,d,c,b,m,a)}function
-n(b,g){var
-d=bE(g),e=d[2],a=d[1];if(e)return[1,b,a,e];switch(b[0]){case
+y=o;return y}return bf(l,k,j,i,h,g,f,e,c,b,0,a)}return bf(l,k,j,i,h,g,f,e,c,b,m,a)}return bf(l,k,j,i,h,g,f,e,c,b,m,a)}function
+o(a,g){var
+d=bU(g),e=d[2],b=d[1];if(e)return[1,a,b,e];switch(a[0]){case
 0:var
-c=G(b[1],a);break;case
+c=m(a[1],b);break;case
 1:var
-c=aq(a,b[1]);break;default:var
-f=G(a,l)?P(a):a,c=G(b[1],f)}return[0,c]}function
-A(b,a){return 0===b[0]?b[1]?a:eU:0===a[0]?a[1]?b:eV:[2,0,b,a]}function
-c6(b,a){return 0===b[0]?b[1]?eW:a:0===a[0]?a[1]?eX:b:[2,1,b,a]}function
-c7(b){var
-a=cU(b);return a?aG(a[1]):a}function
-bR(a){return Q(A,eY,a)}function
-bS(a){return cL(c6,a,eZ)}function
-bT(d,c,b){var
-a=bL(d[3],c,b),e=a?[0,a[1]]:a;return e}function
-bU(c,e,b){var
-d=bL(c[3],e,b);if(d)return[0,d[1]];var
-a=bz(b,c[7]),f=a?[1,a[1]]:a;return f}function
-a6(c,j){var
+c=J(b,a[1]);break;default:var
+f=c2(b),c=m(a[1],f)}return[0,c]}function
+C(b,a){return 0===b[0]?b[1]?a:fw:0===a[0]?a[1]?b:fx:[2,0,b,a]}function
+dt(b,a){return 0===b[0]?b[1]?fy:a:0===a[0]?a[1]?fz:b:[2,1,b,a]}function
+du(b){var
+a=dg(b);return a?V(a[1]):a}function
+b7(a){return W(C,fA,a)}function
+b8(a){return c6(dt,a,fB)}function
+b9(d,c,b){var
+a=b1(d[3],c,b),e=a?[0,a[1]]:a;return e}function
+b_(c,e,b){var
+d=b1(c[3],e,b);if(d)return[0,d[1]];var
+a=a$(b,c[7]),f=a?[1,a[1]]:a;return f}function
+bg(c,j){var
 a=j;for(;;){if(0===a[0])return 0;var
-f=a[1],d=by(f,c[3]);if(d)var
+f=a[1],d=bP(f,c[3]);if(d)var
 b=d;else
 var
-e=bz(f,c[7]),i=e?1:e,b=i;if(b)var
+e=a$(f,c[7]),i=e?1:e,b=i;if(b)var
 g=b;else{var
-h=a6(c,a[3]);if(!h){var
+h=bg(c,a[3]);if(!h){var
 a=a[4];continue}var
 g=h}return g}}function
-a7(d,c,b,a){return bR(k(function(a){return n([0,l],[0,Z(d,c,b,a),0])},a))}function
-c8(a){var
+bh(d,c,b,a){return b7(h(function(a){return o([0,l],[0,ae(d,c,b,a),0])},a))}function
+dv(a){var
 b=a[2];function
-c(b){return a6(a,b)}return k(function(a){return aH(c,a)},b)}function
-C(c,b,a){var
-d=x(a,b,0);return aY(x(a,c,0),d)}function
-a8(d,c,b,a){var
-e=x(0,a,0),f=cM(x(0,b,0),e);return k(function(a){return bN(d,c,a[1],a[2])},f)}function
-a9(f,e,b,a,d,c){var
-g=C(b,a,c),h=k(function(a){return a4(f,e,l,a)},g);return aY(C(b,a,d),h)}function
-bV(f,e,b,d,c,a){var
-g=ar(0,H(b[2]));return bR(k(function(b){if(b<a)return n([0,l],a9(f,e,d,c,a,b));var
-g=a9(f,e,d,c,a,b);return n([0,P(z)],g)},g))}function
-bW(f,e,b,d,c,a){var
-g=ar(0,H(b[2]));return bS(k(function(b){if(b<a)return n([1,l],a9(f,e,d,c,a,b));var
-g=a9(f,e,d,c,a,b);return n([1,P(z)],g)},g))}function
-e4(c,b,aa,$,_,X,W,V,U,T,a){var
-h=a[1],R=a[3],v=ag(function(a){return a<H(h)?1:0},R);if(v)var
-S=a[7],p=ag(function(c){var
-d=c[2],a=c[1],e=a<H(h)?1:0;if(e)var
-f=bK(h,a),b=H(d)===f?1:0;else
+c(b){return bg(a,b)}return h(function(a){return az(c,a)},b)}function
+G(c,b,a){var
+d=w(a,b,0);return a9(w(a,c,0),d)}function
+bi(d,c,b,a){var
+e=w(0,a,0),f=c7(w(0,b,0),e);return h(function(a){return b3(d,c,a[1],a[2])},f)}function
+bj(f,e,b,a,d,c){var
+g=G(b,a,c),i=h(function(a){return be(f,e,l,a)},g);return a9(G(b,a,d),i)}function
+b$(f,e,b,d,c,a){var
+g=O(0,t(b[2]));return b7(h(function(b){if(b<a)return o([0,l],bj(f,e,d,c,a,b));var
+g=bj(f,e,d,c,a,b);return o([0,U(B)],g)},g))}function
+ca(f,e,b,d,c,a){var
+g=O(0,t(b[2]));return b8(h(function(b){if(b<a)return o([1,l],bj(f,e,d,c,a,b));var
+g=bj(f,e,d,c,a,b);return o([1,U(B)],g)},g))}function
+dw(b){var
+a=b[1],e=b[3],d=K(function(b){return b<t(a)?1:0},e);if(d)var
+f=b[7],c=K(function(d){var
+e=d[2],b=d[1],f=b<t(a)?1:0;if(f)var
+g=bc(a,b),c=t(e)===g?1:0;else
 var
-b=e;return b?ag(function(b){return b<bK(h,a)?1:0},d):b},S);else
+c=f;return c?K(function(c){return c<bc(a,b)?1:0},e):c},f);else
 var
-p=v;var
-w=p?G(l,c3(h,a[3])):p;if(w){var
-f=a[1],ab=k(function(a){return cX(a[2])},f),ac=c1(f,a[3]),y=k(function(d){var
-l=c8(a);function
-m(b){return bU(a,d,b)}function
-n(a){return Z(c,b,m,a)}var
-o=k(function(a){return k(n,a)},l),p=c8(a);function
-q(b){return bT(a,d,b)}function
-r(a){return Z(c,b,q,a)}var
-s=k(function(a){return k(r,a)},p),t=a[10],u=a7(c,b,function(b){return bU(a,d,b)},t),v=a[8],w=aH(function(b){return a6(a,b)},v),x=A(a7(c,b,function(b){return bU(a,d,b)},w),u),y=a[9],z=a7(c,b,function(b){return bT(a,d,b)},y),B=a[8],C=A(a7(c,b,function(b){return bT(a,d,b)},B),z),D=a[3],h=k(function(a){return 0},f),g=D,e=d;for(;;){if(g&&e){var
-i=e[2],j=g[2],h=c0(h,g[1],e[1]),g=j,e=i;continue}return[0,d,h,C,x,s,o]}},ac),af=a[2],d=k(function(d){var
-e=aH(function(b){return aG(a6(a,b))},d);function
-f(a){return 0}return k(function(a){return Z(c,b,f,a)},e)},af),ah=0,I=a[6],J=bR(k(function(f){var
-d=f[1];if(by(d,a[3]))return e1;var
-g=bz(d,a[7]);if(g){var
-e=g[1],m=f[2],i=0,j=[0,z],k=[0,l],h=H(e);return n([0,l],[0,Y(c,b,d,cR(function(a){var
-b=aZ(x(a,e,0),m);return b?aG(x(a,e,0)===a?1:0):b},h),k,j),i])}return e2},I)),r=ah,m=l,i=y,F=Q(function(b,a){return ae(a0(b[2]),a)},z,f);for(;;){if(i){var
-g=i[1];if(c7(g[3]))var
-s=e3;else
+c=d;return c?m(l,dq(a,b[3])):c}function
+dx(c,b,U,T,S,R,Q,P,N,M,L,a){var
+s=dw(a);if(s){var
+f=a[1],X=h(function(a){return dj(a[2])},f),Y=b0(f,a[3]),u=h(function(d){var
+e=dv(a);function
+g(b){return b_(a,d,b)}function
+i(a){return ae(c,b,g,a)}var
+j=h(function(a){return h(i,a)},e),k=dv(a);function
+l(b){return b9(a,d,b)}function
+m(a){return ae(c,b,l,a)}var
+n=h(function(a){return h(m,a)},k),o=a[10],p=bh(c,b,function(b){return b_(a,d,b)},o),q=a[8],r=az(function(b){return bg(a,b)},q),s=C(bh(c,b,function(b){return b_(a,d,b)},r),p),t=a[9],u=bh(c,b,function(b){return b9(a,d,b)},t),v=a[8],w=C(bh(c,b,function(b){return b9(a,d,b)},v),u),x=a[3];return[0,d,dn(h(function(a){return 0},f),x,d),w,s,n,j]},Y),Z=a[2],e=h(function(d){var
+e=az(function(b){return V(bg(a,b))},d);function
+f(a){return 0}return h(function(a){return ae(c,b,f,a)},e)},Z),_=az(function(a){return d(L,a[1])},u),$=0,x=a[6],y=b7(h(function(f){var
+d=f[1];if(bP(d,a[3]))return fD;var
+g=a$(d,a[7]);if(g){var
+e=g[1],m=f[2],i=0,j=[0,B],k=[0,l],h=t(e);return o([0,l],[0,ad(c,b,d,dd(function(a){var
+b=aA(w(a,e,0),m);return b?V(w(a,e,0)===a?1:0):b},h),k,j),i])}return fE},x)),m=$,j=l,i=_,v=W(function(b,a){return ak(aB(b[2]),a)},B,f);for(;;){if(i){var
+g=i[1];if(du(g[3]))var
+n=fF;else
 var
-K=aH(function(l){return function(e){var
-g=e[2],h=l[2],i=a[4],j=a[3],c=1<=cN(f,j,h,g)?1:0,m=0;if(c)if(i){var
-n=i[1],b=cN(f,j,h,g)<=n?1:0;m=1}else
-var
-d=1;else
-var
-d=c;if(!m)var
-b=d;if(b){var
-k=e[2],p=l[2],o=a[6];return ag(function(c){var
-b=c[1],d=aG(by(b,a[3]));if(d)var
+z=az(function(d){return function(b){var
+c=c$(f,a[3],a[4],d[2],b[2]);if(c){var
+g=b[2],j=d[2],e=a[6];return K(function(c){var
+b=c[1],d=V(bP(b,a[3]));if(d)var
 e=d;else{var
-g=c[2],f=aG(aZ(aI(k,b),g));if(!f){var
-h=aI(p,b);return aI(k,b)===h?1:0}var
-e=f}return e},o)}return b}}(g),y),L=A(J,bS(k(function(q){return function(j){if(c7(j[4]))return e0;var
-f=q[5],g=j[6],e=a[5];if(typeof
-e==="number")var
-s=ar(0,H(a[2])),h=bS(k(function(e){var
-h=bW(c,b,a,d,g,e);return A(bV(c,b,a,d,f,e),h)},s));else
-switch(e[0]){case
+h=c[2],f=V(aA(F(g,b),h));if(!f){var
+i=F(j,b);return F(g,b)===i?1:0}var
+e=f}return e},e)}return c}}(g),u),A=C(y,b8(h(function(q){return function(k){if(du(k[4]))return fC;var
+f=q[5],g=k[6],d=a[5];if(typeof
+d==="number")var
+s=O(0,t(a[2])),i=b8(h(function(d){var
+h=ca(c,b,a,e,g,d);return C(b$(c,b,a,e,f,d),h)},s));else
+switch(d[0]){case
 0:var
-t=B(V,q[1],j[1])?a8(c,b,f,g):a8(c,b,g,f),h=n([2,e[1]],t);break;case
+u=E(P,q[1],k[1])?bi(c,b,f,g):bi(c,b,g,f),i=o([2,d[1]],u);break;case
 1:var
-u=a8(c,b,g,f),h=n([0,e[1]],u);break;case
+v=bi(c,b,g,f),i=o([0,d[1]],v);break;case
 2:var
-v=a8(c,b,f,g),h=n([0,e[1]],v);break;case
+w=bi(c,b,f,g),i=o([0,d[1]],w);break;case
 3:var
-l=e[3],i=e[2],m=e[1],r=0;if(ad(m,i)&&ad(i,l))var
-w=n([0,i],C(d,g,0)),h=[2,2,n([0,i],C(d,f,0)),w];else
+l=d[3],j=d[2],m=d[1],r=0;if(aj(m,j)&&aj(j,l))var
+x=o([0,j],G(e,g,0)),i=[2,2,o([0,j],G(e,f,0)),x];else
 r=1;if(r)var
-x=n([1,i],C(d,g,0)),y=A(n([0,l],C(d,f,0)),x),z=n([0,i],C(d,g,0)),h=c6(A(n([1,m],C(d,f,0)),z),y);break;case
+y=o([1,j],G(e,g,0)),z=C(o([0,l],G(e,f,0)),y),A=o([0,j],G(e,g,0)),i=dt(C(o([1,m],G(e,f,0)),A),z);break;case
 4:var
-D=C(d,g,0),E=n([0,e[2]],D),F=C(d,f,0),h=A(n([1,e[1]],F),E);break;case
+B=G(e,g,0),D=o([0,d[2]],B),F=G(e,f,0),i=C(o([1,d[1]],F),D);break;case
 5:var
-G=C(d,g,0),I=n([1,e[1]],G),J=C(d,f,0),h=A(n([0,e[2]],J),I);break;case
+H=G(e,g,0),I=o([1,d[1]],H),J=G(e,f,0),i=C(o([0,d[2]],J),I);break;case
 6:var
-o=e[1],K=bV(c,b,a,d,g,o),h=A(bW(c,b,a,d,f,o),K);break;default:var
-p=e[1],L=bW(c,b,a,d,g,p),h=A(bV(c,b,a,d,f,p),L)}return A(j[4],h)}}(g),K))),s=A(g[3],L);var
-t=e(U,g[1]),M=t?r:t,o=bQ(c,b,aa,$,_,X,f,ab,F,W,T,M,s);if(o){var
-u=o[1],N=i[2],O=u[2],P=q(m,ae(c2(f,a[3],g[1]),O)),r=u[1],m=P,i=N;continue}var
-j=o}else
-var
-j=[0,m];if(j)var
-ai=c3(f,a[3]),D=[0,cJ(j[1],ai)];else
-var
-D=j;var
-E=D;break}}else
-var
-E=w;return E}var
-c9=[r,e9,ek(0)];function
-e6(a){var
-b=ir(a);if(g(b,e7))return b;throw[0,aV,i(a,e8)]}function
-h(c,b){var
-e=i(e_,b);throw[0,c9,i(e$,i(a(d+c[3]),e))]}function
-c_(a){return 40<t(a)?i(bv(a,0,40),fa):a}function
-ai(c,b,a){return h(c,i(fc,i(b,i(fb,c_(a)))))}function
-c$(a){for(;;){var
-b=a[1],c=a[2],f=c<t(b)?1:0,g=f?35===J(b,c)?1:0:f;if(g){try{var
-m=eI(b,c,10),e=m}catch(b){b=aB(b);if(b!==bq)throw b;var
-e=h(a,fd),n=b}var
-i=e-1|0;if(!(i<c)){var
+n=d[1],K=b$(c,b,a,e,g,n),i=C(ca(c,b,a,e,f,n),K);break;default:var
+p=d[1],L=ca(c,b,a,e,g,p),i=C(b$(c,b,a,e,f,p),L)}return C(k[4],i)}}(g),z))),n=C(g[3],A);var
+p=d(N,g[1]),D=p?m:p,k=b6(c,b,U,T,S,R,f,X,v,Q,M,D,n);if(k){var
+q=k[1],H=i[2],I=q[2],J=r(j,ak(dp(f,a[3],g[1]),I)),m=q[1],j=J,i=H;continue}return k}return[0,j]}}return s}function
+dy(a,b){return c4(b,dq(a[1],a[3]))}function
+fG(m,l,k,j,i,h,g,f,e,d,b){var
+a=dx(m,l,k,j,i,h,g,f,e,d,function(a){return 1},b),c=a?[0,dy(b,a[1])]:a;return c}function
+fH(b,a){return dy(b,aB(a))}function
+cc(a){var
+b=jc(a);if(f(b,fJ))return b;throw[0,a5,j(a,fK)]}var
+aU=[u,fL,eU(0)];function
+i(c,b){var
+d=j(fM,b);throw[0,aU,j(fN,j(a(e+c[3]),d))]}function
+dz(a){return 40<v(a)?j(bN(a,0,40),fO):a}function
+an(c,b,a){return i(c,j(fQ,j(b,j(fP,dz(a)))))}function
+dA(a){for(;;){var
+b=a[1],c=a[2],f=c<v(b)?1:0,g=f?35===N(b,c)?1:0:f;if(g){try{var
+m=fg(b,c,10),e=m}catch(b){b=ai(b);if(b!==bI)throw b;var
+e=i(a,fR),n=b}var
+h=e-1|0;if(!(h<c)){var
 d=c;for(;;){var
-j=J(b,d)<32?1:0,k=j||(cf===J(b,d)?1:0);if(k)h(a,fe);var
-l=d+1|0;if(i!==d){var
+j=N(b,d)<32?1:0,k=j||(cz===N(b,d)?1:0);if(k)i(a,fS);var
+l=d+1|0;if(h!==d){var
 d=l;continue}break}}a[2]=e+1|0;a[3]=a[3]+1|0;continue}return g}}function
-_(a){if(1-a[4])h(a,ff);a[4]=0;a[3]=a[3]+1|0;return c$(a)}function
-R(b,e){if(b[4])h(b,i(fh,i(e,fg)));var
-c=b[1],d=b[2],f=t(c);if(d===f)h(b,i(fj,i(e,fi)));var
-a=d;for(;;){if(a<f&&32<J(c,a)&&!(cf<=J(c,a))){var
-a=a+1|0;continue}if(a===f)h(b,fk);var
-g=32!==J(c,a)?1:0,j=g?10!==J(c,a)?1:0:g;if(j)h(b,fl);if(a===d)h(b,i(fn,i(e,fm)));b[4]=10===J(c,a)?1:0;b[2]=a+1|0;return bv(c,d,a-d|0)}}function
-$(b,a){var
-c=R(b,a),d=g(c,a);return d?ai(b,a,c):d}function
-da(a){var
-c=g(a,fo);if(c){var
-f=aA(a,fp),d=f||(48!==J(a,0)?1:0);if(d){var
-e=[0,1];cE(function(a){var
+cd(b){var
+a=[0,b,0,1,0];dA(a);return a}function
+X(a){if(1-a[4])i(a,fT);a[4]=0;a[3]=a[3]+1|0;return dA(a)}function
+Y(b,e){if(b[4])i(b,j(fV,j(e,fU)));var
+c=b[1],d=b[2],f=v(c);if(d===f)i(b,j(fX,j(e,fW)));var
+a=d;for(;;){if(a<f&&32<N(c,a)&&!(cz<=N(c,a))){var
+a=a+1|0;continue}if(a===f)i(b,fY);var
+g=32!==N(c,a)?1:0,h=g?10!==N(c,a)?1:0:g;if(h)i(b,fZ);if(a===d)i(b,j(f1,j(e,f0)));b[4]=10===N(c,a)?1:0;b[2]=a+1|0;return bN(c,d,a-d|0)}}function
+af(b,a){var
+c=Y(b,a),d=f(c,a);return d?an(b,a,c):d}function
+dB(a){var
+c=f(a,f2);if(c){var
+g=aO(a,f3),d=g||(48!==N(a,0)?1:0);if(d){var
+e=[0,1];cY(function(a){var
 c=a<48?1:0,b=c||(57<a?1:0),d=b?(e[1]=0,0):b;return d},a);var
 b=e[1]}else
 var
 b=d}else
 var
 b=c;return b}var
-db=1073741823;function
-bY(e,d,c,b){if(1-da(b))ai(e,d,b);var
-a=[0,0];cE(function(g){var
-f=g-48|0,j=(c/10|0)<a[1]?1:0,k=j||(c<((a[1]*10|0)+f|0)?1:0);if(k)h(e,i(d,i(fq,c_(b))));a[1]=(a[1]*10|0)+f|0;return 0},b);return a[1]}function
+dC=1073741823;function
+ce(e,d,c,b){if(1-dB(b))an(e,d,b);var
+a=[0,0];cY(function(g){var
+f=g-48|0,h=(c/10|0)<a[1]?1:0,k=h||(c<((a[1]*10|0)+f|0)?1:0);if(k)i(e,j(d,j(f4,dz(b))));a[1]=(a[1]*10|0)+f|0;return 0},b);return a[1]}function
 D(c,d,b,a){var
-g=c?c[1]:c,j=d?d[1]:db,e=R(b,a),f=bY(b,a,j,e);if(f<g)h(b,i(a,i(fr,e)));return f}function
-bZ(c,b){var
-a=R(c,b),e=t(a),f=0;if(0<e&&45===J(a,0)){var
-d=bv(a,1,e-1|0);f=1}if(!f)var
+g=c?c[1]:c,h=d?d[1]:dC,e=Y(b,a),f=ce(b,a,h,e);if(f<g)i(b,j(a,j(f5,e)));return f}function
+bl(c,b){var
+a=Y(c,b),e=v(a),f=0;if(0<e&&45===N(a,0)){var
+d=bN(a,1,e-1|0);f=1}if(!f)var
 d=a;var
-g=1-da(d),j=g||aA(a,ft);if(j)ai(c,b,a);if(aj<t(d))h(c,i(b,fs));return iq(a)}function
-aa(d,c){var
-b=d,a=0;for(;;){if(0===b)return cB(a);var
-b=b-1|0,a=[0,e(c,0),a];continue}}function
-aJ(f,d,a,b,c){$(a,b);var
-g=D(f,d,a,i(fu,b));_(a);return aa(g,function(d){var
-b=e(c,0);_(a);return b})}var
-aK=16777215;function
-a$(b,a){return D(0,[0,a.length-1-1|0],b,fQ)}function
-dc(a,d){var
-c=[0,-1],e=D(0,[0,aK],a,fR);function
+g=1-dB(d),h=g||aO(a,f7);if(h)an(c,b,a);if(ao<v(d))i(c,j(b,f6));return jb(a)}function
+Z(e,c){var
+b=e,a=0;for(;;){if(0===b)return a7(a);var
+b=b-1|0,a=[0,d(c,0),a];continue}}function
+aV(f,e,a,b,c){af(a,b);var
+g=D(f,e,a,j(f8,b));X(a);return Z(g,function(e){var
+b=d(c,0);X(a);return b})}var
+aF=16777215;function
+bm(b,a){return D(0,[0,a.length-1-1|0],b,gs)}function
+dD(a,d){var
+c=[0,-1],e=D(0,[0,aF],a,gt);function
 b(e){var
-b=D(0,[0,d],a,fS);if(b<=c[1])h(a,fT);c[1]=b;return b}return aa(e,function(c){var
+b=D(0,[0,d],a,gu);if(b<=c[1])i(a,gv);c[1]=b;return b}return Z(e,function(c){var
 a=b(0);return[0,a,b(0)]})}function
-ba(a,b,c){var
-d=R(a,fU);if(g(d,fV)){if(g(d,fW))return ai(a,fX,d);if(aj===c)h(a,fY);var
-e=a$(a,b),f=dc(a,bi(b,e)[1+e]),i=ba(a,b,c+1|0);return[1,e,f,i,ba(a,b,c+1|0)]}return[0,bZ(a,fZ)]}function
-b0(f,e,b){function
+bn(a,b,c){var
+d=Y(a,gw);if(f(d,gx)){if(f(d,gy))return an(a,gz,d);if(ao===c)i(a,gA);var
+e=bm(a,b),g=dD(a,aY(b,e)[1+e]),h=bn(a,b,c+1|0);return[1,e,g,h,bn(a,b,c+1|0)]}return[0,bl(a,gB)]}function
+cf(f,e,b){function
 p(h,d){if(2===h){if(d){var
 i=d[2];if(i){var
-k=i[1],l=d[1],x=i[2],y=0<w(l,k)?[0,l,[0,k,0]]:[0,k,[0,l,0]];return[0,y,x]}}}else
+j=i[1],l=d[1],w=i[2],x=0<z(l,j)?[0,l,[0,j,0]]:[0,j,[0,l,0]];return[0,x,w]}}}else
 if(3===h&&d){var
 m=d[2];if(m){var
 n=m[2];if(n){var
-a=n[1],b=m[1],c=d[1],B=n[2],C=0<w(c,b)?0<w(b,a)?[0,c,[0,b,[0,a,0]]]:0<w(c,a)?[0,c,[0,a,[0,b,0]]]:[0,a,[0,c,[0,b,0]]]:0<w(c,a)?[0,b,[0,c,[0,a,0]]]:0<w(b,a)?[0,b,[0,a,[0,c,0]]]:[0,a,[0,b,[0,c,0]]];return[0,C,B]}}}var
-q=h>>1,r=j(q,d),z=r[1],s=j(h-q|0,r[2]),g=z,f=s[1],e=0,A=s[2];for(;;){if(g){if(f){var
-o=f[1],p=g[1],u=f[2],v=g[2];if(0<w(p,o)){var
+a=n[1],b=m[1],c=d[1],B=n[2],C=0<z(c,b)?0<z(b,a)?[0,c,[0,b,[0,a,0]]]:0<z(c,a)?[0,c,[0,a,[0,b,0]]]:[0,a,[0,c,[0,b,0]]]:0<z(c,a)?[0,b,[0,c,[0,a,0]]]:0<z(b,a)?[0,b,[0,a,[0,c,0]]]:[0,a,[0,b,[0,c,0]]];return[0,C,B]}}}var
+q=h>>1,r=k(q,d),y=r[1],s=k(h-q|0,r[2]),g=y,f=s[1],e=0,A=s[2];for(;;){if(g){if(f){var
+o=f[1],p=g[1],u=f[2],v=g[2];if(0<z(p,o)){var
 f=u,e=[0,o,e];continue}var
 g=v,e=[0,p,e];continue}var
-t=aE(g,e)}else
+t=aR(g,e)}else
 var
-t=aE(f,e);return[0,t,A]}}function
-j(h,d){if(2===h){if(d){var
+t=aR(f,e);return[0,t,A]}}function
+k(h,d){if(2===h){if(d){var
 i=d[2];if(i){var
-j=i[1],k=d[1],x=i[2],y=0<w(k,j)?[0,j,[0,k,0]]:[0,k,[0,j,0]];return[0,y,x]}}}else
+j=i[1],k=d[1],w=i[2],x=0<z(k,j)?[0,j,[0,k,0]]:[0,k,[0,j,0]];return[0,x,w]}}}else
 if(3===h&&d){var
 l=d[2];if(l){var
 m=l[2];if(m){var
-a=m[1],b=l[1],c=d[1],B=m[2],C=0<w(c,b)?0<w(c,a)?0<w(b,a)?[0,a,[0,b,[0,c,0]]]:[0,b,[0,a,[0,c,0]]]:[0,b,[0,c,[0,a,0]]]:0<w(b,a)?0<w(c,a)?[0,a,[0,c,[0,b,0]]]:[0,c,[0,a,[0,b,0]]]:[0,c,[0,b,[0,a,0]]];return[0,C,B]}}}var
-q=h>>1,r=p(q,d),z=r[1],s=p(h-q|0,r[2]),g=z,f=s[1],e=0,A=s[2];for(;;){if(g){if(f){var
-n=f[1],o=g[1],u=f[2],v=g[2];if(0<w(o,n)){var
+a=m[1],b=l[1],c=d[1],B=m[2],C=0<z(c,b)?0<z(c,a)?0<z(b,a)?[0,a,[0,b,[0,c,0]]]:[0,b,[0,a,[0,c,0]]]:[0,b,[0,c,[0,a,0]]]:0<z(b,a)?0<z(c,a)?[0,a,[0,c,[0,b,0]]]:[0,c,[0,a,[0,b,0]]]:[0,c,[0,b,[0,a,0]]];return[0,C,B]}}}var
+q=h>>1,r=p(q,d),y=r[1],s=p(h-q|0,r[2]),g=y,f=s[1],e=0,A=s[2];for(;;){if(g){if(f){var
+n=f[1],o=g[1],u=f[2],v=g[2];if(0<z(o,n)){var
 g=v,e=[0,o,e];continue}var
 f=u,e=[0,n,e];continue}var
-t=aE(g,e)}else
+t=aR(g,e)}else
 var
-t=aE(f,e);return[0,t,A]}}var
-d=aD(b),g=2<=d?j(d,b)[1]:b,a=g;for(;;){if(a){var
-c=a[2];if(c){if(hJ(a[1],c[1]))return h(f,i(e,f0));var
-a=c;continue}}return 0}}var
-bb=[r,g4,ek(0)];function
-g3(M){var
-a=[0,M,0,1,0];c$(a);$(a,gA);$(a,gB);_(a);var
-s=aJ(gE,gD,a,gC,function(u){var
-d=R(a,fA);if(g(d,fB))if(g(d,fC))if(g(d,fD))var
-j=ai(a,fE,d),b=j[2],e=j[1];else
+t=aR(f,e);return[0,t,A]}}var
+d=ay(b),g=2<=d?k(d,b)[1]:b,a=g;for(;;){if(a){var
+c=a[2];if(c){if(iu(a[1],c[1]))return i(f,j(e,gC));var
+a=c;continue}}return 0}}function
+cg(M){var
+a=cd(M);af(a,hc);af(a,hd);X(a);var
+s=aV(hg,hf,a,he,function(u){var
+d=Y(a,gc);if(f(d,gd))if(f(d,ge))if(f(d,gf))var
+j=an(a,gg,d),b=j[2],e=j[1];else
 var
 b=0,e=1;else
 var
-p=D(fP,[0,aK],a,fO),t=[0,p],b=t,e=[0,aa(p,function(c){var
-b=R(a,fv);return aA(b,fw)?0:[0,bY(a,fx,aK,b)]})];else
+p=D(gr,[0,aF],a,gq),t=[0,p],b=t,e=[0,Z(p,function(c){var
+b=Y(a,f9);return aO(b,f_)?0:[0,ce(a,f$,aF,b)]})];else
 var
 b=0,e=0;var
-f=R(a,fF),k=g(f,fG),r=k?g(f,fH):k;if(r)ai(a,fI,f);var
-i=D(fK,[0,aK],a,fJ),l=0!==b?1:0,s=l?h1(b,[0,i]):l;if(s)h(a,fL);var
-m=aA(f,fM)?aa(i,function(a){return z}):aa(i,function(c){var
-b=bZ(a,fy);if(bw(b)<0)h(a,fz);return b}),c=m;for(;;){if(c){var
-q=c[2],n=0===bw(c[1])?1:0;if(n){var
+g=Y(a,gh),k=f(g,gi),r=k?f(g,gj):k;if(r)an(a,gk,g);var
+h=D(gm,[0,aF],a,gl),l=0!==b?1:0,s=l?iN(b,[0,h]):l;if(s)i(a,gn);var
+m=aO(g,go)?Z(h,function(a){return B}):Z(h,function(c){var
+b=bl(a,ga);if(bO(b)<0)i(a,gb);return b}),c=m;for(;;){if(c){var
+q=c[2],n=0===bO(c[1])?1:0;if(n){var
 c=q;continue}var
 o=n}else
 var
-o=1;if(o)h(a,fN);return[0,e,m]}}),e=cF(aF(function(a){return aD(a[2])},s));$(a,gF);var
-I=D(gI,gH,a,gG),k=aa(I,function(b){return a$(a,e)});b0(a,gJ,k);_(a);$(a,gK);var
-u=R(a,gL),v=g(u,gM);if(v){var
-x=bY(a,gN,db,u);if(x<1)h(a,gO);var
-y=[0,x]}else
+o=1;if(o)i(a,gp);return[0,e,m]}}),e=cZ(aS(function(a){return ay(a[2])},s));af(a,hh);var
+I=D(hk,hj,a,hi),k=Z(I,function(b){return bm(a,e)});cf(a,hl,k);X(a);af(a,hm);var
+t=Y(a,hn),u=f(t,ho);if(u){var
+w=ce(a,hp,dC,t);if(w<1)i(a,hq);var
+x=[0,w]}else
 var
-y=v;_(a);$(a,gP);function
-c(b){return bZ(a,b)}var
-d=R(a,f1),n=h$(d,f2),m=0;if(0<=n)if(0<n)if(g(d,f3))if(g(d,f4))if(g(d,f5))if(g(d,f6))if(g(d,f7))m=1;else
+x=u;X(a);af(a,hr);function
+c(b){return bl(a,b)}var
+d=Y(a,gD),n=iX(d,gE),m=0;if(0<=n)if(0<n)if(f(d,gF))if(f(d,gG))if(f(d,gH))if(f(d,gI))if(f(d,gJ))m=1;else
 var
-b=[1,c(f9)];else
+b=[1,c(gL)];else
 var
-b=[0,c(f_)];else
+b=[0,c(gM)];else
 var
-C=c(f$),b=[4,C,c(ga)];else
+C=c(gN),b=[4,C,c(gO)];else
 var
-o=c(gb),b=[4,o,o];else
+o=c(gP),b=[4,o,o];else
 var
-E=c(gc),F=c(gd),b=[3,E,F,c(ge)];else
+E=c(gQ),F=c(gR),b=[3,E,F,c(gS)];else
 var
-G=c(gf),b=[5,G,c(gg)];else{var
-p=g(d,gh),f=0;if(p)if(g(d,gi))if(g(d,gj))if(g(d,gk))if(g(d,gl))if(g(d,gm)){m=1;f=1}else{var
-q=c(gn),b=[5,q,q];f=1}else{var
-j=c(go),b=[3,j,j,j];f=1}else{var
-b=[2,c(gp)];f=1}else{var
-b=[6,D(0,0,a,gq)];f=1}else
+G=c(gT),b=[5,G,c(gU)];else{var
+p=f(d,gV),g=0;if(p)if(f(d,gW))if(f(d,gX))if(f(d,gY))if(f(d,gZ))if(f(d,g0)){m=1;g=1}else{var
+q=c(g1),b=[5,q,q];g=1}else{var
+j=c(g2),b=[3,j,j,j];g=1}else{var
+b=[2,c(g3)];g=1}else{var
+b=[6,D(0,0,a,g4)];g=1}else
 var
-r=[7,D(0,0,a,gr)];else
+r=[7,D(0,0,a,g5)];else
 var
-r=p;if(!f)var
+r=p;if(!g)var
 b=r}if(m)var
-b=ai(a,f8,d);_(a);var
-A=aJ(0,0,a,gQ,function(c){var
-b=a$(a,e);return[0,b,dc(a,bi(e,b)[1+b])]});b0(a,gR,aF(cI,A));var
-B=aJ(0,0,a,gW,function(j){var
-c=a$(a,e),d=D(0,[0,aK],a,gS);if(d!==bi(e,c)[1+c])h(a,gT);var
+b=an(a,gK,d);X(a);var
+y=aV(0,0,a,hs,function(c){var
+b=bm(a,e);return[0,b,dD(a,aY(e,b)[1+b])]});cf(a,ht,aS(c3,y));var
+A=aV(0,0,a,hy,function(j){var
+c=bm(a,e),d=D(0,[0,aF],a,hu);if(d!==aY(e,c)[1+c])i(a,hv);var
 b=k;for(;;){if(b){var
-i=b[2],f=0===w(b[1],c)?1:0;if(!f){var
-b=i;continue}var
+h=b[2],f=0===z(b[1],c)?1:0;if(!f){var
+b=h;continue}var
 g=f}else
 var
-g=0;if(g)h(a,gU);return[0,c,aa(d,function(b){return D(0,[0,d-1|0],a,gV)})]}});b0(a,gX,aF(cI,B));function
-l(b){return aJ(0,0,a,b,function(b){return ba(a,e,0)})}var
-J=l(gY),K=l(gZ),L=l(g0);$(a,gs);var
-i=D(gu,0,a,gt);if(typeof
-b==="number"){if(i<2)h(a,gv)}else
-if(5<b[0]){if(i<2)h(a,gy);if(i<=b[1])h(a,gz)}else
-if(1!==i)h(a,gx);_(a);var
-H=aa(i,function(b){return aJ(0,0,a,gw,function(b){return ba(a,e,0)})});$(a,g1);_(a);if(a[2]!==t(a[1]))h(a,g2);return[0,s,H,k,y,b,A,B,J,K,L]}function
-aL(b,a){return(aR(aR(b,739982445)^(a+(b>>>15|0)|0),695872825)^a)&2147483647}function
-g5(a){return aL(77,im(a))}function
-g6(d,c,b,a){return aL(aL(cD(function(b,a){return aL(b+a[1]|0,a[2])},d,c),b),a)}function
-b1(b,c){var
+g=0;if(g)i(a,hw);return[0,c,Z(d,function(b){return D(0,[0,d-1|0],a,hx)})]}});cf(a,hz,aS(c3,A));function
+l(b){return aV(0,0,a,b,function(b){return bn(a,e,0)})}var
+J=l(hA),K=l(hB),L=l(hC);af(a,g6);var
+h=D(g8,0,a,g7);if(typeof
+b==="number"){if(h<2)i(a,g9)}else
+if(5<b[0]){if(h<2)i(a,ha);if(h<=b[1])i(a,hb)}else
+if(1!==h)i(a,g$);X(a);var
+H=Z(h,function(b){return aV(0,0,a,g_,function(b){return bn(a,e,0)})});af(a,hD);X(a);if(a[2]!==v(a[1]))i(a,hE);return[0,s,H,k,x,b,y,A,J,K,L]}function
+dE(a,c){var
+b=0;for(;;){if(a[2]===v(a[1]))return a7(b);var
+e=d(c,0);X(a);var
+b=[0,e,b];continue}}function
+hF(c,b){var
+a=cd(b);return dE(a,function(b){return Z(c,function(b){return D(0,[0,aF],a,hG)})})}var
+bo=[u,hJ,eU(0)];function
+hH(b){var
+a=cd(b);return dE(a,function(b){return bl(a,hI)})}function
+aG(b,a){return(at(at(b,739982445)^(a+(b>>>15|0)|0),695872825)^a)&cu}function
+dF(a){return aG(77,i_(a))}function
+dG(d,c,b,a){return aG(aG(cW(function(b,a){return aG(b+a[1]|0,a[2])},d,c),b),a)}function
+ch(b,c){var
 a=c;for(;;)switch(a[0]){case
 0:return 0;case
-1:return e(b,a[3]);default:b1(b,a[2]);var
+1:return d(b,a[3]);default:ch(b,a[2]);var
 a=a[3];continue}}function
-g7(b){var
-a=eq(b,0.);return function(j){var
-i=0;if(0<=b&&!((a.length-1-b|0)<0)){hw(a,0,b,0.);i=1}if(!i)aU(eK);b1(function(g){var
-b=g;for(;;){if(b){var
-c=b[1],e=b[2];if(0!==c[0]){var
-d=c[4],f=it(u(c[3],c[2]));hz(a,d,cg(a,d)+f)}var
-b=e;continue}return 0}},j);var
-f=b-1|0,e=0,k=1;if(f<1)var
+hK(b){var
+a=eZ(b,0.);return function(j){var
+i=0;if(0<=b&&!((a.length-1-b|0)<0)){ih(a,0,b,0.);i=1}if(!i)ax(fi);function
+k(b){if(0===b[0])return 0;var
+c=b[4],d=je(s(b[3],b[2]));return ik(a,c,cA(a,c)+d)}ch(function(a){return cV(k,a)},j);var
+f=b-1|0,e=0,l=1;if(f<1)var
 g=e;else{var
-c=k,d=e;for(;;){var
-h=cg(a,d)<cg(a,c)?c:d,l=c+1|0;if(f!==c){var
-c=l,d=h;continue}var
+c=l,d=e;for(;;){var
+h=cA(a,d)<cA(a,c)?c:d,m=c+1|0;if(f!==c){var
+c=m,d=h;continue}var
 g=h;break}}return g}}function
-g8(b){var
-a=[0,0];b1(function(b){var
-c=aD(b);a[1]=a[1]+c|0;return 0},b);return 3<=a[1]?1:0}function
-g9(a){if(2===a[0]&&1===a[1]){var
+dH(b){var
+a=[0,0];ch(function(b){var
+c=ay(b);a[1]=a[1]+c|0;return 0},b);return 3<=a[1]?1:0}function
+dI(a){if(2===a[0]&&1===a[1]){var
 b=a[2];if(2===b[0]){var
 c=1!==b[1]?1:0;if(!c)return c}}return 1}function
-g_(i,h){var
+dJ(i,h){var
 b=i,a=h;for(;;){if(b&&a){var
 c=a[1],d=b[1],e=c<d?1:0;if(e)var
 f=e;else{var
 g=d===c?1:0;if(g){var
 b=b[2],a=a[2];continue}var
 f=g}return f}return 0}}function
-dd(t,a,k){try{var
-d=g3(t)}catch(a){a=aB(a);if(a[1]===c9)return[0,hf,a[2]];throw a}var
-c=[0,0],f=[0,0],l=eE(0),g=aD(d[1]),m=d[1],n=cF(aF(function(a){return aD(a[2])},m)),o=d[3],p=1,h=cD(function(b,a){return aR(b,bi(n,a)[1+a])},p,o),q=g7(g);function
-r(m){c[1]++;var
-b=0<a[1]?1:0,n=b?a[1]<c[1]?1:0:b;if(n)throw[0,bb,g$];if(0===(c[1]%av|0)){df(k,f[1],h,c[1]);var
-d=0.<a[2]?1:0;if(d)var
-o=a[2],g=o<eE(0)-l?1:0;else
+dK(k,A,a,s){var
+l=k?k[1]:k;try{var
+b=cg(A)}catch(a){a=ai(a);if(a[1]===aU)return[0,hR,a[2]];throw a}var
+e=[0,0],h=[0,0],u=bE(0),i=ay(b[1]),v=b[1],m=cZ(aS(function(a){return ay(a[2])},v)),w=b[3],x=1,f=cW(function(b,a){return at(b,aY(m,a)[1+a])},x,w),y=hK(i);function
+n(k){e[1]++;var
+b=0<a[1]?1:0,l=b?a[1]<e[1]?1:0:b;if(l)throw[0,bo,hL];if(0===(e[1]%aJ|0)){dL(s,h[1],f,e[1]);var
+c=0.<a[2]?1:0;if(c)var
+m=a[2],g=m<bE(0)-u?1:0;else
 var
-g=d;if(g)throw[0,bb,ha];var
+g=c;if(g)throw[0,bo,hM];var
 i=0<a[3]?1:0;if(i)var
-p=a[3],j=p<ip(0)?1:0;else
+n=a[3],j=n<ja(0)?1:0;else
 var
-j=i;if(j)throw[0,bb,hb]}return e(q,m)}function
-s(a){f[1]++;df(k,f[1],h,c[1]);return 1}try{var
-j=0,i=e4(g5,g6,aL,r,is(z,4000),g8,g9,g_,s,g+1|0,d);j=1}catch(a){a=aB(a);if(a[1]===bb)var
-b=[1,a[2]];else
-if(a===cz)var
-b=hc;else{if(a!==cy)throw a;var
-b=hd}}if(j)var
-b=i?[0,i[1]]:he;return 0===b[0]?[0,hg,iu(b[1])]:[0,hh,b[1]]}function
-hi(e){function
-f(j,t,i){var
-a=j,b=i;for(;;){if(b){var
-c=b[1];if(g(c,hj))if(g(c,hk)){if(!g(c,hl)){var
-d=b[2];if(d){var
-k=d[2],l=a[3],m=a[2],a=[0,eo(d[1]),m,l],b=k;continue}}}else{var
-e=b[2];if(e){var
-n=e[2],o=a[3],p=hK(e[1]),a=[0,a[1],p,o],b=n;continue}}else{var
-f=b[2];if(f){var
-q=f[2],r=eo(f[1]),a=[0,a[1],a[2],r],b=q;continue}}if(!b[2]){var
-h=0;if(aA(c,hm))h=1;else{var
-s=0;if(g(c,hn)&&45!==J(c,0)){h=1;s=1}}if(h)return[0,a,c]}}throw[0,bp,de]}}try{var
-b=f(hp,ho,e)}catch(a){a=aB(a);if(a[1]===bp){aW(de);return 2}throw a}var
-c=b[2];try{var
-h=e6(c)}catch(a){a=aB(a);if(a[1]===aV){aW(a[2]);return 2}throw a}function
-j(c,b,a){return 0}var
-a=dd(h,b[1],j),d=a[1];return g(d,hq)?g(d,hr)?(aW(i(hs,a[2])),3):(aW(i(c,i(ht,a[2]))),2):(eF(a[2]),0)}ik(function(e,d,c,b,a){return dd(e,[0,d,c,b],a)});if(io(0)){var
-a_=ij(0),e5=eD;if(0<=a_)if(50<a_){var
-bu=0,aX=0;for(;;){if(!(a_<=aX)){var
-bu=[0,eD(aX),bu],aX=aX+1|0;continue}var
-bX=cB(bu);break}}else
+j=i;if(j)throw[0,bo,hN]}return d(y,k)}function
+o(a){h[1]++;dL(s,h[1],f,e[1]);return 1}var
+p=jd(B,4000);try{var
+t=0;if(l)var
+g=l[2],q=l[1],z=b[3],r=function(l){var
+c=0,b=z,a=l;for(;;){var
+h=0;if(b){if(a){var
+e=b[1],i=a[2],j=a[1],k=b[2],c=at(c,aY(m,e)[1+e])+j|0,b=k,a=i;continue}}else
+if(!a){var
+d=c;h=1}if(!h)var
+d=ax(fd);if(0<f&&!(eS(cu,g)<f))return eS(at(d,g),f);return iL(d&cu,g)}},j=dx(dF,dG,aG,n,p,dH,dI,dJ,o,i+1|0,function(a){return r(a)<g?r(a)===q?1:0:q===0?1:0},b);else
 var
-bX=cC(0,a_,e5);else
+j=fG(dF,dG,aG,n,p,dH,dI,dJ,o,i+1|0,b);t=1}catch(a){a=ai(a);if(a[1]===bo)var
+c=[1,a[2]];else
+if(a===cS)var
+c=hO;else{if(a!==cR)throw a;var
+c=hP}}if(t)var
+c=j?[0,j[1]]:hQ;return 0===c[0]?[0,hS,fa(c[1])]:[0,hT,c[1]]}var
+hW=64;function
+h1(y){function
+z(u,t,s){var
+b=u,d=t,a=s;for(;;){if(a){var
+c=a[1],r=0;if(f(c,h2))if(f(c,h3))if(f(c,h4))if(f(c,h5))if(f(c,h6)){if(!f(c,h7)){var
+e=a[2];if(e){var
+d=[1,e[1]],a=e[2];continue}}}else{var
+g=a[2];if(g){var
+v=g[2],w=b[3],x=b[2],b=[0,by(g[1]),x,w],a=v;continue}}else{var
+h=a[2];if(h){var
+y=h[2],z=b[3],A=iv(h[1]),b=[0,b[1],A,z],a=y;continue}}else{var
+i=a[2];if(i){var
+d=[2,i[1]],a=i[2];continue}}else{var
+j=a[2];if(j){var
+k=j[2];if(k){var
+l=by(j[1]),m=by(k[1]),p=l<0?1:0;if(p)var
+q=p;else
 var
-bX=aU(eG);var
-hu=hi(bX);bt(0);ia(hu)}bt(0);return}(globalThis));
+B=m<=l?1:0,q=B||(dX<m?1:0);if(q)bF(ci);var
+d=[0,[0,l,m]],a=k[2];continue}r=1}}else{var
+n=a[2];if(n){var
+C=n[2],D=by(n[1]),b=[0,b[1],b[2],D],a=C;continue}}if(!r&&!a[2]){var
+o=0;if(aO(c,h8))o=1;else{var
+E=0;if(f(c,h9)&&45!==N(c,0)){o=1;E=1}}if(o)return[0,b,d,c]}}return bF(ci)}}try{var
+d=z(h$,h_,y)}catch(a){a=ai(a);if(a[1]===bG){a6(ci);return 2}throw a}var
+k=d[3],c=d[2],g=d[1];try{var
+e=cc(k);switch(c[0]){case
+0:var
+A=function(c,b,a){return 0},a=dK([0,c[1]],e,g,A);break;case
+1:var
+B=cc(c[1]);try{var
+p=0,q=hH(B),r=cg(e);p=1}catch(a){a=ai(a);if(a[1]!==aU)throw a;var
+n=[0,hU,a[2]]}if(p)var
+n=[0,hV,fa(fH(r,q))];var
+a=n;break;default:var
+C=cc(c[1]),u=bE(0),b=fj(eB),v=function(a,n){var
+f=n;a:for(;;){if(f){if(0.<g[2]){var
+o=g[2];if(o<bE(0)-u)return hX}var
+e=hW,d=0,c=f;for(;;){if(c&&0<e){var
+e=e-1|0,d=[0,c[1],d],c=c[2];continue}var
+l=a7(d),i=b0(a[1],a[3]),j=dw(a),k=h(function(r,n){return function(c){if(n){var
+b=a[1],p=t(b),e=t(c)===p?1:0;if(e)var
+q=O(0,t(b)),f=K(function(a){var
+d=bc(b,a);return F(c,a)<d?1:0},q);else
+var
+f=e;var
+d=f}else
+var
+d=n;if(d){var
+i=a_(a[8],c),j=i?a_(a[9],c):i;if(j)var
+g=c9(a[2],c),o=O(0,t(c)),G=h(function(b){var
+d=a$(b,a[7]);if(d){var
+e=d[1];return w(F(c,b),e,0)}return F(c,b)},o),k=aT(function(H){var
+f=dn(G,a[3],H),y=c$(a[1],a[3],a[4],c,f);if(y){var
+I=a[6],x=K(function(b){var
+a=b[1],e=b[2],d=V(aA(F(f,a),e));if(d)return d;var
+g=F(c,a);return F(f,a)===g?1:0},I);if(x){var
+z=a_(a[8],f);if(z){var
+A=a_(a[10],f);if(A){var
+h=c9(a[2],f),b=a[5],d=aC(g,0),e=aC(h,0);if(typeof
+b==="number"){var
+B=O(0,t(g));return aT(function(a){var
+b=aD(g,a);return b?V(aD(h,a)):b},B)}else
+switch(b[0]){case
+0:var
+C=c2(s(e,d));return m(b[1],C);case
+1:var
+D=s(e,d);return m(b[1],D);case
+2:var
+E=s(d,e);return m(b[1],E);case
+3:var
+j=b[2],k=J(d,b[1]),l=k?m(j,e):k;if(l)var
+n=l;else{var
+o=m(b[3],d);if(o)return J(e,j);var
+n=o}return n;case
+4:var
+p=J(d,b[1]);return p?m(b[2],e):p;case
+5:var
+q=m(b[2],d);return q?J(e,b[1]):q;case
+6:var
+r=b[1],u=V(aD(g,r));return u?aD(h,r):u;default:var
+v=b[1],w=aD(g,v);return w?V(aD(h,v)):w}}var
+i=A}else
+var
+i=z}else
+var
+i=x}else
+var
+i=y;return i},r);else
+var
+k=j;var
+l=[0,k]}else
+var
+l=d;return l}}(i,j),l);cV(function(h){if(h){var
+j=h[1]?49:48,f=b[2];if(b[3]<=f){var
+d=b[2],a=[0,b[3]];for(;;){if(a[1]<(d+1|0)){a[1]=2*a[1]|0;continue}if(aQ<a[1])if((d+1|0)<=aQ)a[1]=aQ;else
+bF(fm);var
+e=M(a[1]),c=b[2],g=b[1],i=0;if(0<=c&&!((aN(g)-c|0)<0)&&!((aN(e)-c|0)<0)){ar(g,0,e,0,c);i=1}if(!i)ax(ff);b[1]=e;b[3]=a[1];if(!((b[2]+1|0)<=b[3]))throw[0,bH,fl];if(!((d+1|0)<=b[3]))throw[0,bH,fk];break}}eO(b[1],f,j);b[2]=f+1|0;return 0}throw[0,aU,hY]},k);var
+f=c;continue a}}return[0,hZ,bC(cX(b[1],0,b[2]))]}};try{var
+i=cg(e),x=v(i,hF(ay(i[1]),C)),o=x}catch(a){a=ai(a);if(a[1]!==aU)throw a;var
+o=[0,h0,a[2]]}var
+a=o}}catch(a){a=ai(a);if(a[1]===a5){a6(a[2]);return 2}throw a}var
+l=a[1];return f(l,ia)?f(l,ib)?(a6(j(ic,a[2])),3):(a6(j(k,j(id,a[2]))),2):(fb(a[2]),0)}i8(function(e,d,c,b,a){return dK(0,e,[0,d,c,b],a)});if(i$(0)){var
+bk=i7(0),fI=e$;if(0<=bk)if(50<bk){var
+bM=0,a8=0;for(;;){if(!(bk<=a8)){var
+bM=[0,e$(a8),bM],a8=a8+1|0;continue}var
+cb=a7(bM);break}}else
+var
+cb=cU(0,bk,fI);else
+var
+cb=ax(fc);var
+ie=h1(cb);bL(0);iZ(ie)}bL(0);return}(globalThis));

@@ -29,7 +29,7 @@ from xcount.report.page.charts import (
 )
 from xcount.report.page.explained import explained
 from xcount.report.page.measures import compared_measures
-from xcount.report.page.record import glossary_section, input_text
+from xcount.report.page.record import glossary_section, input_text, verified_facts
 from xcount.report.page.shell import answer_card, page, tabs, toolbar
 from xcount.report.page.tables import Cell, Row, fact_list, number_cell, row, table, text_cell
 from xcount.report.sentences import (
@@ -435,6 +435,7 @@ def _record(comparison: CompareResult) -> Markup:
         ("Gaps", _gaps(comparison)),
         ("Counts", f"{exact} of {len(results)} exact"),
         *(("Time limit", sentence) for sentence in cut_short_sentence(results)),
+        *verified_facts(results),
         ("Computing time", seconds_text(sum(result.seconds for result in results))),
         ("Versions", ", ".join(f"{k} {v}" for k, v in comparison.versions.items())),
         ("Started", comparison.created),

@@ -148,7 +148,7 @@ def record(audit: AuditResult) -> Markup:
         ("Seed", ", ".join(dict.fromkeys(str(r.seed) for r in results))),
         ("Methods", ", ".join(sorted({r.method for r in results}))),
         ("Exact", n_exact_words(audit)),
-        *_verified(results),
+        *verified_facts(results),
         ("Computing time", seconds_text(sum(r.seconds for r in results))),
         ("Versions", ", ".join(f"{k} {v}" for k, v in audit.versions.items())),
         ("Started", audit.created),
@@ -156,7 +156,7 @@ def record(audit: AuditResult) -> Markup:
     return fact_list(facts)
 
 
-def _verified(results: Sequence[CountResult]) -> list[tuple[str, Child]]:
+def verified_facts(results: Sequence[CountResult]) -> list[tuple[str, Child]]:
     """Return how many counts are verified, and how to repeat that without this page."""
     n_verified = sum(bool(result.verified) for result in results)
     if not n_verified:
