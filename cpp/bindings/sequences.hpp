@@ -60,19 +60,18 @@ struct type_caster<std::vector<Entry>>
   bool converted(handle source, Flags flags, cleanup_list* cleanup) {
     PyObject* given = source.ptr();
     if (!PySequence_Check(given) || PyUnicode_Check(given) || PyBytes_Check(given)) return false;
-    const object items = steal(PySequence_Fast(given, "not a sequence"));
+    const object items = steal(PySequence_Tuple(given));
     if (!items.is_valid()) {
       PyErr_Clear();
       return false;
     }
-    const auto size = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.ptr()));
-    PyObject** entries = PySequence_Fast_ITEMS(items.ptr());
+    const Py_ssize_t size = PyTuple_Size(items.ptr());
     this->value.clear();
-    this->value.reserve(size);
+    this->value.reserve(static_cast<std::size_t>(size));
     make_caster<Entry> caster;
-    for (std::size_t i = 0; i < size; ++i) {
-      const bool is_converted =
-          caster.from_python(entries[i], flags_for_local_caster<Entry>(flags), cleanup);
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      const bool is_converted = caster.from_python(PyTuple_GetItem(items.ptr(), i),
+                                                   flags_for_local_caster<Entry>(flags), cleanup);
       if (!is_converted || !caster.template can_cast<Entry>()) return false;
       this->value.push_back(caster.operator cast_t<Entry>());
     }

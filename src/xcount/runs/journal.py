@@ -19,7 +19,6 @@ One process at a time writes to a journal (an advisory lock on the file); anyone
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import re
@@ -31,6 +30,7 @@ from typing import Any, Self
 
 from xcount.errors import JournalError
 from xcount.model.loaders import kinds
+from xcount.support.files import lock_file
 from xcount.support.numerals import from_json, to_json
 
 Record = Mapping[str, Any]
@@ -41,6 +41,7 @@ Read = Callable[[Record], Any]
 
 _CHECK = re.compile(rb', "check": "([0-9a-f]{64})"\}\Z')
 _CHECK_LENGTH = len(', "check": ""}') + 64
+_BINARY = getattr(os, "O_BINARY", 0)  # Windows would translate line ends
 _RESULT_START = b'{"kind": "result", '
 
 
@@ -215,7 +216,7 @@ def _refuse_devices(path: Path) -> None:
 def _open(path: Path) -> int:
     _refuse_devices(path)
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _BINARY, 0o666)
     except OSError as error:
         raise JournalError(
             f"cannot open the journal {path} for writing: {error.strerror}; "
@@ -225,8 +226,8 @@ def _open(path: Path) -> int:
 
 def _lock(descriptor: int, path: Path) -> None:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        lock_file(descriptor)
+    except (BlockingIOError, PermissionError):  # the latter on Windows
         raise JournalError(
             f"{path} is in use by another run; wait for it to end, or name another file"
         ) from None

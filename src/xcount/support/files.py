@@ -1,4 +1,4 @@
-"""Writing a file: whole or not at all.
+"""Writing a file, whole or not at all, and locking one.
 
 What a symbolic link leads to is replaced, not the link. What is no file (a device, a named pipe)
 is written to as it is.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import sys
 import tempfile
 from pathlib import Path
 
@@ -58,6 +59,21 @@ def _replace(target: Path, content: bytes) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
         raise
+
+
+def lock_file(descriptor: int) -> None:
+    """Lock a file against other writers until it is closed; a file in use is an OSError."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        # Locks one byte far behind the end, so that readers are not kept out.
+        os.lseek(descriptor, 2**62, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:

@@ -1,13 +1,23 @@
-"""The process: its memory, now and at its peak, and whether signals may end it."""
+"""The process: its memory, now and at its peak, and whether signals may end it.
+
+Windows has no module ``resource``; psutil, which is installed there, measures memory instead.
+"""
 
 from __future__ import annotations
 
-import resource
+import importlib
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+try:
+    _resource: ModuleType | None = importlib.import_module("resource")
+except ImportError:
+    _resource = None
 
 _ENDS: set[signal.Signals] = set()
 """Signals that may end the process at once."""
@@ -39,15 +49,25 @@ def ended_by_signals() -> Iterator[None]:
 
 def peak_memory_bytes() -> int:
     """Return the most memory the process ever held."""
+    if _resource is None:
+        memory = _windows_memory()
+        return int(getattr(memory, "peak_wset", memory.rss))
     unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return int(_resource.getrusage(_resource.RUSAGE_SELF).ru_maxrss) * unit
 
 
 def held_memory_bytes() -> int:
     """Return the memory that the process holds now; the peak would include earlier counts."""
+    if _resource is None:
+        return int(_windows_memory().rss)
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             pages = int(file.read().split()[1])
     except (OSError, ValueError, IndexError):
         return peak_memory_bytes()  # systems without /proc only report the peak
-    return pages * resource.getpagesize()
+    return pages * int(_resource.getpagesize())
+
+
+def _windows_memory() -> Any:
+    """Return psutil's account of the memory of this process."""
+    return importlib.import_module("psutil").Process().memory_info()

@@ -16,7 +16,6 @@ import importlib
 import json
 import math
 import os
-import resource
 import signal
 import sys
 from array import array
@@ -67,6 +66,8 @@ def _import(solver: str) -> tuple[Any, str]:
 
 def _obey_limits(seconds: float, memory_bytes: int) -> None:
     """Die with the parent; let the system kill a counter that outlives its limits."""
+    import resource  # not at the top: Windows has neither this module nor the counters
+
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if seconds > 0:  # a fallback: the parent normally kills the child earlier
