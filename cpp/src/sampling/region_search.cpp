@@ -250,7 +250,7 @@ bool RegionSearch<Value>::explore(const Level& whole, std::size_t depth) {
   const Split split = choose_split(whole);
   Level* halves[2] = {&level(2 * depth + 1), &level(2 * depth + 2)};
   bool open[2];
-  for (const std::size_t half : {0, 1}) {
+  for (const std::size_t half : {0U, 1U}) {
     Level& part = *halves[half];
     part.box = whole.box;
     CellRange& range = part.box[split.axis];
@@ -262,7 +262,7 @@ bool RegionSearch<Value>::explore(const Level& whole, std::size_t depth) {
     open[half] = is_open(part);
   }
   const bool swap = open[0] && open[1] && promise(*halves[0]) < promise(*halves[1]);
-  for (const std::size_t turn : {0, 1}) {
+  for (const std::size_t turn : {0U, 1U}) {
     const std::size_t half = swap ? 1 - turn : turn;
     if (!open[half] || !can_differ(*halves[half])) continue;
     if (!explore(*halves[half], depth + 1)) return false;
