@@ -17,12 +17,14 @@ from test_only_starts import closed_categories, problem_of, truth_of
 
 import xcount
 from xcount.answers.worst import WorstResult
+from xcount.counters import worst as worst_search
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason
-from xcount.counters.worst import largest_change
+from xcount.counters.worst import largest_change, no_change_exceeds_gap
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import adult_model_path, figure_1
+from xcount.problem.problem import Problem
 
 
 def asked(seed: int) -> tuple[Ensemble, list[int], int | None, str]:
@@ -241,3 +243,31 @@ def test_starts_targets_and_features_that_move_along_are_obeyed(seed: int) -> No
     assert n_sensitive(found.largest) == 0
     if found.largest > 0:
         assert n_sensitive(found.largest - 0.25)
+
+
+def test_a_short_search_proves_that_no_change_exceeds_a_gap(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It says so at the largest change, and not below it."""
+    monkeypatch.setattr(worst_search, "_LEAST_MASKS", 2)
+    n_asked = 0
+    for seed in range(60):
+        ensemble, sensitive, _, direction = asked(seed)
+        largest = by_definition(ensemble, sensitive, None, direction, "margin")
+        grid = xcount.Grid.of(ensemble)
+        if largest == 0 or grid.n_regions > 10**5:
+            continue
+        for gap, expected in ((largest, True), (largest * Fraction(999, 1000), False)):
+            query = xcount.Query.of(ensemble, sensitive, gap, direction=direction)
+            problem = Problem(ensemble, grid, query)
+            assert no_change_exceeds_gap(problem, Settings(jobs=1)) is expected
+        n_asked += 1
+    assert n_asked > 30
+
+
+def test_a_gap_above_the_largest_change_is_an_exact_zero_at_once() -> None:
+    """For any change of two features with thousands of masks, too."""
+    found = xcount.worst(adult_model_path(), sensitive="age,sex")
+    counted = xcount.count(adult_model_path(), sensitive="age,sex", gap=found.largest + 0.001)
+    assert (counted.count, counted.exact) == (0, True)
+    assert "n_steps" not in counted.details

@@ -17,6 +17,7 @@ from xcount.counters.sampling.policy import Scheduler, SuccessiveEstimates, with
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
 from xcount.counters.visit import corner_seconds, pair_scan_seconds, visited
+from xcount.counters.worst import no_change_exceeds_gap
 from xcount.problem.problem import Problem
 
 
@@ -31,6 +32,8 @@ def count_automatically(problem: Problem, settings: Settings) -> Tally:
     wants_pairs = settings.want_profile and is_free and form.corner_question.probability is None
     if is_quick and not wants_pairs and (tally := visited(problem, settings, "auto")) is not None:
         return tally
+    if not settings.want_profile and no_change_exceeds_gap(problem, settings):
+        return Tally.of_bounds(0, 0, "auto", details={"n_masks": problem.n_masks})
     if form.n_terms > form.max_auto_terms or is_cheap_to_sample(problem, settings):
         is_short = visit_seconds <= thresholds.visit_seconds
         tally = visited(problem, settings, "auto") if is_short else None

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason
-from xcount.errors import QueryError
+from xcount.errors import BudgetError, QueryError
 from xcount.problem.integers import to_limbs
 from xcount.problem.laid_trees import LaidTrees
 from xcount.problem.parts import Part, parts_of
@@ -34,6 +34,10 @@ TOLERANCE = 1e-12
 """A probability's change that is larger by less than this is not looked for."""
 _MANY_BOXES = 2**62
 _ONE_TURN = 1
+_SHORT_SEARCH = 4096
+"""Boxes after which a proof that no change exceeds a gap is given up."""
+_LEAST_MASKS, _MOST_TREES = 8, 1000
+"""Questions with fewer masks, or more trees, are not tried that way."""
 
 Run = tuple[int, int]
 """The first and the last cell of a run of cells."""
@@ -85,6 +89,40 @@ def largest_change(problem: Problem, settings: Settings) -> LargestChange:
                     run.add_unsearched(_PairQuestion(problem))
                 break
     return run.result()
+
+
+def no_change_exceeds_gap(problem: Problem, settings: Settings) -> bool:
+    """Tell whether a short search proves that no change is larger than the gap.
+
+    It ends as soon as a pair is found that changes by more, which climbs do at once unless such
+    pairs are rare. Only questions with many pairs of masks are tried: the others are counted in
+    less time.
+    """
+    change = problem.query.change
+    if not isinstance(change, Gap) or problem.distance is not None:
+        return False
+    if problem.n_masks < _LEAST_MASKS:
+        return False
+    question = _PairQuestion(problem)
+    if len(question.trees.trees) > _MOST_TREES:
+        return False
+    try:
+        native = question.native(change.gap, settings.seed)
+    except BudgetError:  # the trees are too large for it
+        return False
+
+    def report() -> None:
+        settings.report(Progress(0.0, 0, problem.n_regions, "looking for a change beyond the gap"))
+
+    native.advance(
+        _SHORT_SEARCH,
+        settings.n_threads,
+        settings.free_bytes(),
+        until_found=True,
+        seconds=settings.search_seconds() / 4,
+        on_pause=report,
+    )
+    return native.is_done and native.pair is None
 
 
 class _PairQuestion:
