@@ -65,12 +65,6 @@ AnyAdds make_any(const std::vector<std::uint32_t>& sizes, std::size_t n_limbs,
   }
 }
 
-template <class Operation>
-auto without_lock(Operation operation) {
-  nb::gil_scoped_release release;
-  return operation();
-}
-
 Ref arithmetic(Table& self, AddOp op, const Ref& f, const Ref& g, bool monotone) {
   return without_lock([&] {
     return std::visit([&](auto& a) { return a->arithmetic(op, f, g, monotone); }, self.adds);

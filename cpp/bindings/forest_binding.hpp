@@ -93,4 +93,11 @@ void bind_population(nb::module_& module);
 void bind_tables(nb::module_& module);
 void bind_worst(nb::module_& module);
 
+// Runs an operation while other threads of Python go on.
+template <class Operation>
+auto without_lock(Operation operation) {
+  nb::gil_scoped_release release;
+  return operation();
+}
+
 }  // namespace xcount::python

@@ -72,7 +72,7 @@ std::pair<NumpyArray<double>, NumpyArray<std::uint64_t>> differences(
   std::visit(
       [&]<class Value>(const Sampler<Value>& sampler) {
         constexpr std::size_t kLimbs = ValueTraits<Value>::kLimbs;
-        const std::vector<Value> found = sampler.differences(span_of(regions));
+        const auto found = without_lock([&] { return sampler.differences(span_of(regions)); });
         numbers.resize(found.size());
         limbs.resize(found.size() * kLimbs);
         std::memcpy(limbs.data(), found.data(), limbs.size() * sizeof(limbs[0]));
@@ -80,6 +80,25 @@ std::pair<NumpyArray<double>, NumpyArray<std::uint64_t>> differences(
       },
       self);
   return {to_numpy(std::move(numbers)), to_numpy(std::move(limbs))};
+}
+
+nb::tuple swings(const AnySampler& self, const Array<std::int32_t>& regions,
+                 const Array<std::int64_t>& masks, int exponent) {
+  return std::visit(
+      [&]<class Value>(const Sampler<Value>& sampler) {
+        constexpr std::size_t kLimbs = ValueTraits<Value>::kLimbs;
+        Swings<Value> found =
+            without_lock([&] { return sampler.swings(span_of(regions), span_of(masks)); });
+        const auto both = [&](const std::vector<Value>& values) {
+          std::vector<double> numbers(values.size());
+          std::vector<std::uint64_t> limbs(values.size() * kLimbs);
+          std::memcpy(limbs.data(), values.data(), limbs.size() * sizeof(limbs[0]));
+          for (std::size_t i = 0; i < values.size(); ++i) numbers[i] = rounded(values[i], exponent);
+          return nb::make_tuple(to_numpy(std::move(numbers)), to_numpy(std::move(limbs)));
+        };
+        return nb::make_tuple(both(found.up), both(found.down), to_numpy(std::move(found.highest)));
+      },
+      self);
 }
 
 }  // namespace
@@ -128,10 +147,15 @@ void bind_sampling(nb::module_& module) {
       .def(
           "decide",
           [](const AnySampler& self, const Array<std::int32_t>& regions) {
-            return to_numpy(
-                std::visit([&](const auto& s) { return s.decide(span_of(regions)); }, self));
+            return to_numpy(without_lock([&] {
+              return std::visit([&](const auto& s) { return s.decide(span_of(regions)); }, self);
+            }));
           },
           nb::arg("regions"), "Flags of the sensitive masks at given regions, row after row.")
+      .def("swings", &swings, nb::arg("regions"), nb::arg("masks"), nb::arg("exponent") = 0,
+           "How far given regions with these masks can rise and fall, to any other mask: times\n"
+           "2 ** exponent and rounded to floats, and in limbs; and for each mask, how many of\n"
+           "their rows it has the highest sum of.")
       .def("differences", &differences, nb::arg("regions"), nb::arg("exponent") = 0,
            "W(b) - W(a) of the sampler's pairs (a, b) at given regions, row after row: times\n"
            "2 ** exponent and rounded to floats, and in limbs.");

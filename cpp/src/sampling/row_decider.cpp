@@ -14,6 +14,7 @@ constexpr std::size_t kMaxPairs = 100'000'000;
 constexpr std::size_t kRoundedBytes = 256 * 1024;  // of rows: they should stay in cache
 constexpr std::size_t kExactBytes = 512 * 1024;
 constexpr std::size_t kMaxRoundedMasks = std::size_t{1} << 18;
+constexpr std::size_t kMaxDigitMasks = std::size_t{1} << 14;
 
 }  // namespace
 
@@ -101,8 +102,15 @@ void RowDecider<Value>::list_neighbours(const MaskSpace& masks) {
 template <class Value>
 void RowDecider<Value>::choose_widths() {
   rounds_ = n_masks() <= kMaxRoundedMasks;
-  const std::size_t exact = kExactBytes / (sizeof(Value) * n_masks());
-  exact_width_ = std::clamp<std::size_t>(exact, 1, kBlock);
+  const std::size_t n_digits = forest_.n_digits();
+  has_digits_ = n_masks() <= kMaxDigitMasks && n_digits <= SlicedForest<Value>::kMaxDigits;
+  if (has_digits_) {
+    const std::size_t bytes = (sizeof(Value) + sizeof(std::int32_t) * n_digits) * n_masks();
+    exact_width_ = std::clamp<std::size_t>(kExactBytes / bytes / kGroup * kGroup, kGroup, kBlock);
+  } else {
+    const std::size_t exact = kExactBytes / (sizeof(Value) * n_masks());
+    exact_width_ = std::clamp<std::size_t>(exact, 1, kBlock);
+  }
   const std::size_t rounded = kRoundedBytes / (sizeof(std::int32_t) * n_masks());
   width_ =
       rounds_ ? std::clamp<std::size_t>(rounded / kGroup * kGroup, kGroup, kBlock) : exact_width_;
@@ -172,6 +180,19 @@ bool RowDecider<Value>::decide_range(const BlockRange& range, Workspace& work) c
 }
 
 template <class Value>
+void RowDecider<Value>::extremes_of(const Value* rows, Value* low, Value* high) const {
+  std::copy_n(rows, exact_width_, low);
+  std::copy_n(rows, exact_width_, high);
+  for (std::size_t m = 1; m < n_masks(); ++m) {
+    const Value* row = rows + m * exact_width_;
+    for (std::size_t i = 0; i < exact_width_; ++i) {
+      low[i] = row[i] < low[i] ? row[i] : low[i];
+      high[i] = high[i] < row[i] ? row[i] : high[i];
+    }
+  }
+}
+
+template <class Value>
 void RowDecider<Value>::put_aside(std::size_t sample, std::uint64_t number, Workspace& work) const {
   const std::size_t place = work.numbers.size();
   for (std::size_t c = 0; c < forest_.columns().size(); ++c) {
@@ -206,8 +227,8 @@ void RowDecider<Value>::sum_exactly(const BlockRange& range, bool as_values,
                                     typename SlicedForest<Value>::Workspace& slices,
                                     Workspace& work) const {
   work.exact.resize(n_masks() * range.width);
-  forest_.sum(range, slices, std::span(work.exact));
-  if (as_values) integrate_rows<Value>(forest_.extents(), range.width, work.exact.data());
+  if (has_digits_) work.digits.resize(forest_.n_digits() * work.exact.size());
+  forest_.sum_exactly(range, as_values, slices, work.digits, work.exact);
 }
 
 template class RowDecider<std::int64_t>;

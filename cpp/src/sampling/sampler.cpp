@@ -168,6 +168,40 @@ std::vector<Value> Sampler<Value>::differences(std::span<const Cell> regions) co
   return found;
 }
 
+template <class Value>
+Swings<Value> Sampler<Value>::swings(std::span<const Cell> regions,
+                                     std::span<const MaskIndex> masks) const {
+  const std::size_t n = n_regions(regions);
+  const std::size_t n_masks = decider_.n_masks();
+  if (masks.size() != n) throw std::invalid_argument("sampling: a region has one mask");
+  for (const MaskIndex mask : masks) {
+    if (mask < 0 || static_cast<std::size_t>(mask) >= n_masks) {
+      throw std::invalid_argument("sampling: no such mask");
+    }
+  }
+  Swings<Value> found{std::vector<Value>(n), std::vector<Value>(n),
+                      std::vector<std::uint64_t>(n_masks)};
+  Workspace work = decider_.workspace();
+  for (std::size_t done = 0; done < n; done += kBlock) {
+    const std::size_t count = set_cells(regions, done, work);
+    decider_.find_extremes(count, work, [&](std::size_t begin, std::size_t size, const auto& rows) {
+      for (std::size_t i = 0; i < size; ++i) {
+        const std::size_t place = done + begin + i;
+        const Value& own = rows.rows[static_cast<std::size_t>(masks[place]) * rows.stride + i];
+        found.up[place] = rows.high[i] - own;
+        found.down[place] = own - rows.low[i];
+      }
+      for (std::size_t m = 0; m < n_masks; ++m) {
+        const Value* row = rows.rows + m * rows.stride;
+        for (std::size_t i = 0; i < size; ++i) {
+          found.highest[m] += row[i] == rows.high[i] && rows.low[i] < rows.high[i] ? 1 : 0;
+        }
+      }
+    });
+  }
+  return found;
+}
+
 template class Sampler<std::int64_t>;
 template class Sampler<Int128>;
 template class Sampler<Int2304>;

@@ -21,8 +21,17 @@ namespace xcount {
 
 namespace {
 
-void look_up(const SliceProgram& program, const Lookup& lookup, const BlockRange& range,
-             const Slice* slots, std::int32_t* rows);
+// What a pass over a block reads, and where it adds what it finds.
+struct Pass {
+  const SliceProgram& program;
+  const SliceTables& tables;
+  const BlockRange& range;
+  std::size_t digit_stride;
+  const Slice* slots;
+  std::int32_t* rows;
+};
+
+void look_up(const Pass& pass, const Lookup& lookup);
 
 void run_muxes(std::span<const Mux> muxes, Slice* slots) {
   for (const Mux& mux : muxes) {
@@ -46,13 +55,14 @@ inline bool is_empty(const Slice& slice) {
   return (slice.words[0] | slice.words[1] | slice.words[2] | slice.words[3]) == 0;
 }
 
-void sum_program(const SliceProgram& program, const BlockRange& range, Slice* slots,
-                 std::int32_t* rows) {
+void sum_program(const SliceProgram& program, const SliceTables& tables, const BlockRange& range,
+                 std::size_t digit_stride, Slice* slots, std::int32_t* rows) {
+  const Pass pass{program, tables, range, digit_stride, slots, rows};
   for (const Lookup& lookup : program.lookups) {
     run_muxes(
         std::span(program.muxes).subspan(lookup.first_mux, lookup.last_mux - lookup.first_mux),
         slots);
-    if (!is_empty(slots[lookup.guard])) look_up(program, lookup, range, slots, rows);
+    if (!is_empty(slots[lookup.guard])) look_up(pass, lookup);
   }
 }
 
@@ -98,10 +108,38 @@ inline void add_numbers(const __m256i (&numbers)[4], bool negative, std::int32_t
   }
 }
 
+// The numbers of 32 samples at their leaves.
 template <int kParts>
-void look_up_parts(const SliceProgram& program, const Lookup& lookup, const BlockRange& range,
-                   const Slice* slots, std::int32_t* rows) {
-  const std::uint8_t* planes = program.planes.data() + std::size_t{4} * lookup.table;
+inline void look_up_numbers(const std::uint8_t* planes, __m256i index, __m256i bit_4, __m256i bit_5,
+                            __m256i (&numbers)[4]) {
+  __m256i bytes[4];
+  for (int p = 0; p < 4; ++p) {
+    bytes[p] = look_up_plane<kParts>(planes + p * kParts * 16, index, bit_4, bit_5);
+  }
+  const __m256i low_0 = _mm256_unpacklo_epi8(bytes[0], bytes[1]);
+  const __m256i low_1 = _mm256_unpackhi_epi8(bytes[0], bytes[1]);
+  const __m256i high_0 = _mm256_unpacklo_epi8(bytes[2], bytes[3]);
+  const __m256i high_1 = _mm256_unpackhi_epi8(bytes[2], bytes[3]);
+  const __m256i a = _mm256_unpacklo_epi16(low_0, high_0);
+  const __m256i b = _mm256_unpackhi_epi16(low_0, high_0);
+  const __m256i c = _mm256_unpacklo_epi16(low_1, high_1);
+  const __m256i d = _mm256_unpackhi_epi16(low_1, high_1);
+  numbers[0] = _mm256_permute2x128_si256(a, b, 0x20);
+  numbers[1] = _mm256_permute2x128_si256(a, b, 0x31);
+  numbers[2] = _mm256_permute2x128_si256(c, d, 0x20);
+  numbers[3] = _mm256_permute2x128_si256(c, d, 0x31);
+}
+
+template <int kParts>
+void look_up_parts(const Pass& pass, const Lookup& lookup) {
+  // Copies, because a store to rows might change what is read by reference.
+  const BlockRange range = pass.range;
+  const Slice* slots = pass.slots;
+  const std::uint8_t* planes = pass.tables.planes_of(lookup, 0);
+  const std::span targets(pass.program.targets.data() + lookup.first_target,
+                          lookup.last_target - lookup.first_target);
+  const std::size_t n_digits = pass.tables.n_digits;
+  const std::size_t digit_stride = pass.digit_stride;
   const std::size_t n_low = kParts == 1 ? lookup.n_bits : 4;
   for (std::size_t group = range.begin / kGroup; group * kGroup < range.begin + range.n; ++group) {
     const std::uint32_t guard = group_of(slots[lookup.guard], group);
@@ -118,34 +156,21 @@ void look_up_parts(const SliceProgram& program, const Lookup& lookup, const Bloc
     __m256i bit_5 = bit_4;
     if constexpr (kParts > 1) bit_4 = for_unpacking(spread(group_of(slots[lookup.bits[4]], group)));
     if constexpr (kParts > 2) bit_5 = for_unpacking(spread(group_of(slots[lookup.bits[5]], group)));
-    __m256i bytes[4];
-    for (int p = 0; p < 4; ++p) {
-      bytes[p] = look_up_plane<kParts>(planes + p * kParts * 16, index, bit_4, bit_5);
-    }
-    const __m256i low_0 = _mm256_unpacklo_epi8(bytes[0], bytes[1]);
-    const __m256i low_1 = _mm256_unpackhi_epi8(bytes[0], bytes[1]);
-    const __m256i high_0 = _mm256_unpacklo_epi8(bytes[2], bytes[3]);
-    const __m256i high_1 = _mm256_unpackhi_epi8(bytes[2], bytes[3]);
-    const __m256i a = _mm256_unpacklo_epi16(low_0, high_0);
-    const __m256i b = _mm256_unpackhi_epi16(low_0, high_0);
-    const __m256i c = _mm256_unpacklo_epi16(low_1, high_1);
-    const __m256i d = _mm256_unpackhi_epi16(low_1, high_1);
-    const __m256i numbers[4] = {
-        _mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31),
-        _mm256_permute2x128_si256(c, d, 0x20), _mm256_permute2x128_si256(c, d, 0x31)};
-    const std::size_t sample = group * kGroup - range.begin;
-    for (std::uint32_t t = lookup.first_target; t < lookup.last_target; ++t) {
-      const Target& target = program.targets[t];
-      add_numbers(numbers, target.negative, rows + target.mask * range.width + sample);
+    std::int32_t* rows = pass.rows + (group * kGroup - range.begin);
+    for (std::size_t d = 0; d < n_digits; ++d, rows += digit_stride) {
+      __m256i numbers[4];
+      look_up_numbers<kParts>(planes + d * kParts * 64, index, bit_4, bit_5, numbers);
+      for (const Target& target : targets) {
+        add_numbers(numbers, target.negative, rows + target.mask * range.width);
+      }
     }
   }
 }
 
-void look_up(const SliceProgram& program, const Lookup& lookup, const BlockRange& range,
-             const Slice* slots, std::int32_t* rows) {
-  if (lookup.n_bits <= 4) return look_up_parts<1>(program, lookup, range, slots, rows);
-  if (lookup.n_bits == 5) return look_up_parts<2>(program, lookup, range, slots, rows);
-  look_up_parts<4>(program, lookup, range, slots, rows);
+void look_up(const Pass& pass, const Lookup& lookup) {
+  if (lookup.n_bits <= 4) return look_up_parts<1>(pass, lookup);
+  if (lookup.n_bits == 5) return look_up_parts<2>(pass, lookup);
+  look_up_parts<4>(pass, lookup);
 }
 
 // A slice of 32 samples at a time: code >= cut iff max(code, cut) = code.
@@ -179,17 +204,22 @@ inline std::uint32_t cut_narrow(const std::uint8_t* codes, std::uint8_t cut) {
 }
 inline std::uint32_t cut_wide(const Code* codes, Code cut) { return cut_group(codes, cut); }
 
-void look_up(const SliceProgram& program, const Lookup& lookup, const BlockRange& range,
-             const Slice* slots, std::int32_t* rows) {
-  const std::int32_t* table = program.entries.data() + lookup.table;
+void look_up(const Pass& pass, const Lookup& lookup) {
+  const BlockRange& range = pass.range;
+  std::int32_t table[std::size_t{1} << kMaxBits];
   std::int32_t numbers[kBlock];
-  const LeafNumbers leaves(lookup, slots, range);
-  for (std::size_t i = 0; i < range.n; ++i) numbers[i] = leaves.is_out(i) ? 0 : table[leaves[i]];
-  for (std::uint32_t t = lookup.first_target; t < lookup.last_target; ++t) {
-    const Target& target = program.targets[t];
-    std::int32_t* row = rows + target.mask * range.width;
-    for (std::size_t i = 0; i < range.n; ++i) {
-      wrapping_add(row[i], target.negative ? -numbers[i] : numbers[i]);
+  const LeafNumbers leaves(lookup, pass.slots, range);
+  for (std::size_t d = 0; d < pass.tables.n_digits; ++d) {
+    for (std::size_t i = 0; i < lookup.n_entries(); ++i) {
+      table[i] = pass.tables.digit(lookup, d, i);
+    }
+    for (std::size_t i = 0; i < range.n; ++i) numbers[i] = leaves.is_out(i) ? 0 : table[leaves[i]];
+    for (std::uint32_t t = lookup.first_target; t < lookup.last_target; ++t) {
+      const Target& target = pass.program.targets[t];
+      std::int32_t* row = pass.rows + d * pass.digit_stride + target.mask * range.width;
+      for (std::size_t i = 0; i < range.n; ++i) {
+        wrapping_add(row[i], target.negative ? -numbers[i] : numbers[i]);
+      }
     }
   }
 }

@@ -4,10 +4,12 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "row_loops.hpp"
@@ -24,7 +26,6 @@ using MaskSet = std::vector<CellRuns>;
 namespace {
 
 constexpr std::size_t kMaxLeaves = std::size_t{1} << kMaxBits;
-constexpr std::size_t kLeastTable = 16;  // entries that a shuffle reads
 constexpr std::size_t kMaxCodes = 0xFFFE;
 constexpr int kRoundedBits = 30;  // of the sum of all trees' spans: differences of sums fit 32
 
@@ -39,6 +40,38 @@ void append(std::uint32_t first, std::uint32_t last, CellRuns& runs) {
 }
 
 std::size_t bits_for(std::size_t n_leaves) { return std::bit_width(n_leaves - 1); }
+
+// The bits [first, first + n) of a value that is not negative, n < 32.
+template <class Value>
+std::int32_t bits_of(const Value& value, int first, int n) {
+  const std::int64_t below = (std::int64_t{1} << n) - 1;
+  if constexpr (requires { value >> first; }) {
+    return static_cast<std::int32_t>((value >> first) & below);
+  } else {
+    const auto limb = static_cast<std::size_t>(first / 64);
+    UInt128 both = value.limbs[limb];
+    if (limb + 1 < value.limbs.size()) both |= static_cast<UInt128>(value.limbs[limb + 1]) << 64;
+    return static_cast<std::int32_t>((both >> (first % 64)) & static_cast<UInt128>(below));
+  }
+}
+
+// number * 2^exponent; what does not fit is lost.
+template <class Value>
+Value shifted(std::int32_t number, int exponent) {
+  if constexpr (std::is_same_v<Value, std::int64_t>) {
+    return static_cast<Value>(static_cast<std::uint64_t>(std::int64_t{number}) << exponent);
+  } else if constexpr (std::is_same_v<Value, Int128>) {
+    return static_cast<Value>(static_cast<UInt128>(Int128{number}) << exponent);
+  } else {
+    const auto limb = static_cast<std::size_t>(exponent / 64);
+    const auto size = static_cast<UInt128>(std::abs(std::int64_t{number})) << (exponent % 64);
+    Value found;
+    found.limbs[limb] = static_cast<std::uint64_t>(size);
+    if (limb + 1 < found.limbs.size())
+      found.limbs[limb + 1] = static_cast<std::uint64_t>(size >> 64);
+    return number < 0 ? -found : found;
+  }
+}
 
 }  // namespace
 
@@ -260,18 +293,34 @@ class SliceCompiler {
 
   void choose_unit() {
     Value total{};
+    std::size_t n_trees = 0;
+    int widest = 0;
     for (const NodeIndex root : forest_.roots) {
       if (!contributes(root)) continue;
       const auto [least, most] = span_of(root);
       total += most - least;
+      ++n_trees;
+      widest = std::max(widest, ValueTraits<Value>::bit_width(Value(most - least)));
     }
     out_.shift_ = std::max(0, ValueTraits<Value>::bit_width(total) - kRoundedBits);
+    // If nothing is rounded, one digit holds all of a leaf.
+    SliceTables& exact = out_.exact_;
+    exact.n_digit_bits =
+        out_.shift_ == 0 ? kRoundedBits : kRoundedBits - static_cast<int>(std::bit_width(n_trees));
+    const auto bits = static_cast<std::size_t>(exact.n_digit_bits);
+    exact.n_digits = std::max<std::size_t>(1, (static_cast<std::size_t>(widest) + bits - 1) / bits);
   }
 
   // A leaf in units of rounded sums, from the tree's least one on.
   [[nodiscard]] std::int32_t rounded(const Value& value) const {
     const double units = ValueTraits<Value>::scaled(Value(value - least_), -out_.shift_);
     return static_cast<std::int32_t>(std::llrint(units));
+  }
+
+  // A digit of a leaf, from the tree's least one on.
+  [[nodiscard]] std::int32_t digit(const Value& value, std::size_t place) const {
+    const int n_bits = out_.exact_.n_digit_bits;
+    return bits_of(Value(value - least_), n_bits * static_cast<int>(place), n_bits);
   }
 
   // What the sensitive tests below a node add, at the samples of the guard, to the node's value at
@@ -393,32 +442,24 @@ class SliceCompiler {
     lookup.first_mux = n_run_;
     lookup.last_mux = static_cast<std::uint32_t>(out_.program_.muxes.size());
     n_run_ = lookup.last_mux;
-    lookup.table = static_cast<std::uint32_t>(out_.entries_.size());
-    const std::size_t n_entries = std::max(kLeastTable, std::size_t{1} << lookup.n_bits);
-    out_.entries_.resize(lookup.table + n_entries);
-    out_.program_.entries.resize(lookup.table + n_entries);
-    for (std::size_t i = 0; i < std::max<std::size_t>(1, removed_leaves.size()); ++i) {
-      for (std::size_t k = 0; k < added_leaves.size(); ++k) {
-        const std::size_t entry = lookup.table + i * n_added + k;
-        out_.entries_[entry] = forest_.value(added_leaves[k]);
-        out_.program_.entries[entry] = rounded(forest_.value(added_leaves[k]));
-        if (removed == nullptr) continue;
-        out_.entries_[entry] -= forest_.value(removed_leaves[i]);
-        out_.program_.entries[entry] -= rounded(forest_.value(removed_leaves[i]));
+    lookup.table = n_entries_;
+    n_entries_ += static_cast<std::uint32_t>(lookup.n_entries());
+    std::vector<std::int32_t> entries(lookup.n_entries());
+    const auto add_table = [&](SliceTables& tables, const auto& number_of) {
+      for (std::size_t i = 0; i < std::max<std::size_t>(1, removed_leaves.size()); ++i) {
+        const std::int32_t less =
+            removed == nullptr ? 0 : number_of(forest_.value(removed_leaves[i]));
+        for (std::size_t k = 0; k < added_leaves.size(); ++k) {
+          entries[i * n_added + k] = number_of(forest_.value(added_leaves[k])) - less;
+        }
       }
+      tables.add(entries);
+    };
+    add_table(out_.rounded_, [&](const Value& value) { return rounded(value); });
+    for (std::size_t d = 0; d < out_.exact_.n_digits; ++d) {
+      add_table(out_.exact_, [&](const Value& value) { return digit(value, d); });
     }
-    add_planes(lookup.table, n_entries);
     out_.program_.lookups.push_back(lookup);
-  }
-
-  void add_planes(std::size_t table, std::size_t n_entries) {
-    std::vector<std::uint8_t>& planes = out_.program_.planes;
-    for (int p = 0; p < 4; ++p) {
-      for (std::size_t i = 0; i < n_entries; ++i) {
-        const auto entry = static_cast<std::uint32_t>(out_.program_.entries[table + i]);
-        planes.push_back(static_cast<std::uint8_t>(entry >> (8 * p)));
-      }
-    }
   }
 
   // The leaves from left to right: a leaf's number is its place.
@@ -480,7 +521,8 @@ class SliceCompiler {
   std::vector<Plain> plain_;
   Value least_{};  // of the present tree's leaves
   std::uint32_t first_free_slot_ = 2, next_slot_ = 2, n_used_slots_ = 2;
-  std::uint32_t n_run_ = 0;  // multiplexers that lookups so far run
+  std::uint32_t n_run_ = 0;      // multiplexers that lookups so far run
+  std::uint32_t n_entries_ = 0;  // of all tables so far
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> known_;
 };
 
@@ -521,18 +563,58 @@ void SlicedForest<Value>::sum(const BlockRange& range, Workspace& work,
                               std::span<std::int32_t> rows) const {
   XCOUNT_ASSERT(range.begin % kGroup == 0 && range.n % kGroup == 0 && range.n <= range.width);
   std::fill(rows.begin(), rows.end(), 0);
-  slice_kernels().sum(program_, range, work.slots.data(), rows.data());
+  slice_kernels().sum(program_, rounded_, range, rows.size(), work.slots.data(), rows.data());
 }
 
 template <class Value>
-void SlicedForest<Value>::sum(const BlockRange& range, Workspace& work,
-                              std::span<Value> rows) const {
+void SlicedForest<Value>::sum_exactly(const BlockRange& range, bool as_values, Workspace& work,
+                                      std::span<std::int32_t> digits, std::span<Value> rows) const {
+  if (digits.empty()) {
+    sum_lookups(range, work, rows);
+    if (as_values) integrate_rows<Value>(extents_, range.width, rows.data());
+    return;
+  }
+  XCOUNT_ASSERT(digits.size() == n_digits() * rows.size());
+  const SliceKernels& kernels = slice_kernels();
+  std::fill(digits.begin(), digits.end(), 0);
+  kernels.sum(program_, exact_, range, rows.size(), work.slots.data(), digits.data());
+  for (std::size_t d = 0; as_values && d < n_digits(); ++d) {
+    kernels.integrate(extents_, range.width, digits.data() + d * rows.size());
+  }
+  join_digits(digits, rows);
+}
+
+template <class Value>
+void SlicedForest<Value>::join_digits(std::span<const std::int32_t> digits,
+                                      std::span<Value> rows) const {
+  for (std::size_t d = 0; d < n_digits(); ++d) {
+    const std::int32_t* own = digits.data() + d * rows.size();
+    const int exponent = exact_.n_digit_bits * static_cast<int>(d);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (d == 0) rows[i] = Value{};
+      wrapping_add(rows[i], shifted<Value>(own[i], exponent));
+    }
+  }
+}
+
+template <class Value>
+void SlicedForest<Value>::sum_lookups(const BlockRange& range, Workspace& work,
+                                      std::span<Value> rows) const {
   std::fill(rows.begin(), rows.end(), Value{});
   std::vector<Value> values(range.n);
+  std::vector<std::int32_t> digits;
+  std::vector<Value> table;
   for (const Lookup& lookup : program_.lookups) {
     slice_kernels().run(program_.muxes_of(lookup), work.slots.data());
     const LeafNumbers leaves(lookup, work.slots.data(), range);
-    const Value* table = entries_.data() + lookup.table;
+    digits.clear();
+    for (std::size_t d = 0; d < n_digits(); ++d) {
+      for (std::size_t i = 0; i < lookup.n_entries(); ++i) {
+        digits.push_back(exact_.digit(lookup, d, i));
+      }
+    }
+    table.resize(lookup.n_entries());
+    join_digits(digits, table);
     for (std::size_t i = 0; i < range.n; ++i) {
       values[i] = leaves.is_out(i) ? Value{} : table[leaves[i]];
     }

@@ -24,8 +24,9 @@ std::vector<SliceKernels> all_units() {
 }
 
 // Tables of every size behind random slices, with and without a guard.
-SliceProgram random_program(std::mt19937& random) {
+SliceProgram random_program(std::mt19937& random, SliceTables& tables) {
   SliceProgram program;
+  std::uint32_t n_entries = 0;
   for (std::uint32_t n_bits = 0; n_bits <= kMaxBits; ++n_bits) {
     for (const std::uint32_t guard : {kEveryone, 5U, kNobody}) {
       Lookup lookup;
@@ -37,15 +38,14 @@ SliceProgram random_program(std::mt19937& random) {
       for (std::uint32_t d = 0; d < n_bits; ++d) {
         lookup.bits[d] = d == 3 ? 12 : static_cast<std::uint32_t>(2 + random() % 10);
       }
-      lookup.table = static_cast<std::uint32_t>(program.entries.size());
-      const std::size_t n_entries = std::max<std::size_t>(16, std::size_t{1} << n_bits);
-      for (std::size_t i = 0; i < n_entries; ++i) {
-        program.entries.push_back(static_cast<std::int32_t>(random()));
-      }
-      for (int p = 0; p < 4; ++p) {
-        for (std::size_t i = 0; i < n_entries; ++i) {
-          const auto entry = static_cast<std::uint32_t>(program.entries[lookup.table + i]);
-          program.planes.push_back(static_cast<std::uint8_t>(entry >> (8 * p)));
+      lookup.table = n_entries;
+      n_entries += static_cast<std::uint32_t>(lookup.n_entries());
+      for (std::size_t d = 0; d < tables.n_digits; ++d) {
+        std::vector<std::int32_t> entries(lookup.n_entries());
+        for (std::int32_t& entry : entries) entry = static_cast<std::int32_t>(random());
+        tables.add(entries);
+        for (std::size_t i = 0; i < entries.size(); ++i) {
+          CHECK(tables.digit(lookup, d, i) == entries[i]);
         }
       }
       lookup.first_target = static_cast<std::uint32_t>(program.targets.size());
@@ -58,9 +58,10 @@ SliceProgram random_program(std::mt19937& random) {
   return program;
 }
 
-void lookups_agree() {
+void lookups_agree(std::size_t n_digits) {
   std::mt19937 random(1);
-  const SliceProgram program = random_program(random);
+  SliceTables tables{n_digits, 24, {}};
+  const SliceProgram program = random_program(random, tables);
   std::vector<Slice> slots(13);
   slots[kEveryone].words.fill(~std::uint64_t{0});
   for (std::size_t s = 2; s < slots.size(); ++s) {
@@ -70,12 +71,12 @@ void lookups_agree() {
     std::vector<std::vector<std::int32_t>> found;
     for (const SliceKernels& unit : all_units()) {
       std::vector<Slice> own = slots;
-      std::vector<std::int32_t> rows(3 * range.width);
-      unit.sum(program, range, own.data(), rows.data());
+      std::vector<std::int32_t> rows(n_digits * 3 * range.width);
+      unit.sum(program, tables, range, 3 * range.width, own.data(), rows.data());
       found.push_back(rows);
     }
     // By hand: bit by bit.
-    std::vector<std::int32_t> rows(3 * range.width);
+    std::vector<std::int32_t> rows(n_digits * 3 * range.width);
     std::vector<Slice> own = slots;
     slice_kernels().run(program.muxes_of(program.lookups[0]), own.data());
     const auto bit = [&](std::uint32_t slot, std::size_t i) {
@@ -88,11 +89,13 @@ void lookups_agree() {
         for (std::uint32_t d = 0; d < lookup.n_bits; ++d) {
           leaf |= bit(lookup.bits[d], range.begin + i) << d;
         }
-        const auto entry = static_cast<std::uint32_t>(program.entries[lookup.table + leaf]);
-        for (std::uint32_t t = lookup.first_target; t < lookup.last_target; ++t) {
-          std::int32_t& sum = rows[program.targets[t].mask * range.width + i];
+        for (std::size_t k = 0; k < n_digits * (lookup.last_target - lookup.first_target); ++k) {
+          const std::size_t digit = k % n_digits;
+          const Target& target = program.targets[lookup.first_target + k / n_digits];
+          const auto entry = static_cast<std::uint32_t>(tables.digit(lookup, digit, leaf));
+          std::int32_t& sum = rows[(digit * 3 + target.mask) * range.width + i];
           sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) +
-                                          (program.targets[t].negative ? 0U - entry : entry));
+                                          (target.negative ? 0U - entry : entry));
         }
       }
     }
@@ -150,7 +153,7 @@ void comparisons_agree() {
 }  // namespace
 
 int main() {
-  lookups_agree();
+  for (const std::size_t n_digits : {1U, 3U}) lookups_agree(n_digits);
   cuts_agree();
   comparisons_agree();
   return failures;

@@ -142,11 +142,16 @@ class ClassSwingRows:
         return replace(found, starts=sure)
 
     def evaluated(
-        self, cells: NDArray[np.int32], masks: NDArray[np.int64] | None = None
-    ) -> tuple[Swings, Flags]:
-        """Return how far regions can move, and where the output is highest."""
+        self, cells: NDArray[np.int32], masks: NDArray[np.int64]
+    ) -> tuple[Swings, NDArray[np.int64]]:
+        """Return how far one mask of each row can move, and for how many rows each class wins."""
         outputs = self.outputs(cells)
-        return self.swings(outputs, masks), outputs.highest
+        return self.swings(outputs, masks), outputs.highest.sum(axis=0)
+
+    def evaluated_all(self, cells: NDArray[np.int32]) -> tuple[Swings, Flags]:
+        """Return how far all masks of each row can move, and where the output is highest."""
+        outputs = self.outputs(cells)
+        return self.swings(outputs), outputs.highest
 
     def swings(self, outputs: ClassOutputs, masks: NDArray[np.int64] | None = None) -> Swings:
         """Return how far regions can move: one mask of each row, or all of them."""

@@ -194,11 +194,19 @@ class SwingRows:
         return Outputs(values, values[..., np.newaxis] if self._is_whole else exact, sides)
 
     def evaluated(
-        self, cells: NDArray[np.int32], masks: NDArray[np.int64] | None = None
-    ) -> tuple[Swings, Flags]:
-        """Return how far regions can move, and where the output is highest."""
+        self, cells: NDArray[np.int32], masks: NDArray[np.int64]
+    ) -> tuple[Swings, NDArray[np.int64]]:
+        """Return how far one mask of each row can move, and for how many rows each is highest."""
+        source = self._source
+        if self.near is None and isinstance(source, _Differences) and self.problem.n_masks > 1:
+            return source.evaluated(cells, masks, self._link if not self._is_whole else None)
         outputs = self.outputs(cells)
-        return self.swings(outputs, masks), outputs.highest
+        return self.swings(outputs, masks), outputs.highest.sum(axis=0)
+
+    def evaluated_all(self, cells: NDArray[np.int32]) -> tuple[Swings, Flags]:
+        """Return how far all masks of each row can move, and where the output is highest."""
+        outputs = self.outputs(cells)
+        return self.swings(outputs), outputs.highest
 
     def swings(self, outputs: Outputs, masks: NDArray[np.int64] | None = None) -> Swings:
         """Return how far regions can move: one mask of each row, or all of them."""
@@ -348,6 +356,26 @@ class _Differences:
             limbs[:, 1:] = found[1].reshape(len(cells), -1, self.n_limbs)
         with np.errstate(over="ignore"):
             return floats * mantissa, limbs
+
+    def evaluated(
+        self, cells: NDArray[np.int32], masks: NDArray[np.int64], link: Link | None
+    ) -> tuple[Swings, NDArray[np.int64]]:
+        """Return how far one mask of each row can move, and for how many rows each is highest.
+
+        The numbers are integers without a link, else floats. All masks are neighbours.
+        """
+        mantissa, exponent = (1.0, 0) if link is None else link.unit_as_float(self.scale)
+        regions = np.ascontiguousarray(cells, dtype=np.int32).ravel()
+        *sides, highest = self._sampler.swings(regions, np.ascontiguousarray(masks), exponent)
+        if link is None:
+            return Swings(*(limbs.view(np.int64) for _, limbs in sides)), highest.astype(np.int64)
+        with np.errstate(over="ignore"):
+            sizes = (floats * mantissa for floats, _ in sides)
+            differ = (limbs.reshape(len(masks), -1).any(axis=1) for _, limbs in sides)
+            found = [
+                np.where(d, np.maximum(s, TINY), 0.0) for s, d in zip(sizes, differ, strict=True)
+            ]
+        return Swings(*found), highest.astype(np.int64)
 
 
 def span_of(laid: LaidTrees, sensitive: Sequence[int]) -> int:

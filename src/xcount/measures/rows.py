@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -97,7 +98,7 @@ class Rows(Measure):
         """The number of rows of the table."""
         return len(self.numbers) + self.n_outside + self.n_left_out
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         digest = hashlib.sha256(self.name.encode())
         digest.update(self.regions.tobytes())

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.counters.decisions import RegionDecider
+from xcount.counters.moves import known_moves
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError, OutOfLimitsError, QueryWarning
@@ -118,7 +119,11 @@ def _measured(
     if isinstance(measure, Mixture):
         return weigh(measure, problem, settings, proved)
     assert isinstance(measure, Rows)
-    decided = _decided(measure.regions, problem, settings)
+    known = known_moves(problem, measure)
+    if known is not None:
+        decided = known.exceed(problem, measure.regions)
+    else:
+        decided = _decided(measure.regions, problem, settings)
     is_over = NOT_READ in measure.left_out
     if len(decided) < len(measure.regions):
         is_over = True

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,7 @@ class Weighing:
         """The number of measures that take time to weigh."""
         return sum(name in WEIGHED for name in self.names)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """A hash of all inputs of the shares."""
         digest = hashlib.sha256(repr((self.names, self.bounds)).encode())

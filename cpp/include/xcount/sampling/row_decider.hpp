@@ -36,6 +36,7 @@ class RowDecider {
     typename SlicedForest<Value>::Workspace slices;
     std::vector<std::int32_t> rounded, rounded_extremes;
     std::vector<Value> exact, exact_extremes;  // made when they are needed
+    std::vector<std::int32_t> digits;          // of exact sums
     std::vector<std::uint8_t> flags, doubts;
     std::vector<std::uint8_t> exact_flags, exact_doubts;  // while the others are still looked at
     typename SlicedForest<Value>::Workspace aside;        // samples put aside
@@ -88,8 +89,7 @@ class RowDecider {
     forest_.test(work.aside);
     for (std::size_t begin = 0; begin < work.numbers.size(); begin += exact_width_) {
       const std::size_t n = std::min(exact_width_, work.numbers.size() - begin);
-      decide_exactly({begin, n, exact_width_}, work.aside, work, work.exact_flags,
-                     work.exact_doubts);
+      decide_exactly(exact_range(begin, n), work.aside, work, work.exact_flags, work.exact_doubts);
       for (std::size_t i = 0; i < n; ++i) {
         visit(work.numbers[begin + i], 1,
               std::span<const std::uint8_t>(work.exact_flags).subspan(i), exact_width_);
@@ -105,8 +105,30 @@ class RowDecider {
     forest_.test(work.slices);
     for (std::size_t begin = 0; begin < count; begin += exact_width_) {
       const std::size_t n = std::min(exact_width_, count - begin);
-      sum_exactly({begin, n, exact_width_}, true, work.slices, work);
+      sum_exactly(exact_range(begin, n), true, work.slices, work);
       for (std::size_t i = 0; i < n; ++i) visit(begin + i, work.exact.data() + i, exact_width_);
+    }
+  }
+
+  // Of blocks of samples: calls visit(begin, n, rows), where rows has the exact V along the masks,
+  // less that of the first mask, of the samples [begin, begin + n), and the least and the largest
+  // of them.
+  struct Evaluated {
+    const Value* rows;
+    std::size_t stride;
+    const Value* low;
+    const Value* high;
+  };
+  template <class Visit>
+  void find_extremes(std::size_t count, Workspace& work, const Visit& visit) const {
+    forest_.test(work.slices);
+    for (std::size_t begin = 0; begin < count; begin += exact_width_) {
+      const std::size_t n = std::min(exact_width_, count - begin);
+      sum_exactly(exact_range(begin, n), true, work.slices, work);
+      work.exact_extremes.resize(2 * n_extremes() * exact_width_);
+      Value* low = work.exact_extremes.data();
+      extremes_of(work.exact.data(), low, low + exact_width_);
+      visit(begin, n, Evaluated{work.exact.data(), exact_width_, low, low + exact_width_});
     }
   }
 
@@ -128,6 +150,9 @@ class RowDecider {
   void choose_widths();
   void round_limits();
   [[nodiscard]] BlockRange range_from(std::size_t begin, std::size_t count) const;
+  [[nodiscard]] BlockRange exact_range(std::size_t begin, std::size_t n) const {
+    return {begin, has_digits_ ? (n + kGroup - 1) / kGroup * kGroup : n, exact_width_};
+  }
   [[nodiscard]] MaskComparison comparison() const;
   [[nodiscard]] std::size_t n_flags() const {
     return kind_ == Kind::kAnyPair || kind_ == Kind::kAllPairs ? 1 : n_masks();
@@ -135,6 +160,8 @@ class RowDecider {
   [[nodiscard]] std::size_t n_extremes() const { return kind_ == Kind::kWindow ? n_ordered_ : 1; }
   // Sets the flags and doubts of a range; returns whether any of them is set.
   bool decide_range(const BlockRange& range, Workspace& work) const;
+  // The least and the largest of the rows, for each sample.
+  void extremes_of(const Value* rows, Value* low, Value* high) const;
   void put_aside(std::size_t sample, std::uint64_t number, Workspace& work) const;
   void decide_exactly(const BlockRange& range, typename SlicedForest<Value>::Workspace& slices,
                       Workspace& work, std::vector<std::uint8_t>& flags,
@@ -154,6 +181,7 @@ class RowDecider {
   std::vector<std::uint8_t> matters_;  // kJumps: per mask, whether it and the one before are a pair
   bool rounds_ = true;                 // whether rounded sums come first
   std::size_t width_ = kBlock;         // samples decided together
+  bool has_digits_ = true;             // whether exact sums are added in digits
   std::size_t exact_width_ = kBlock;   // the same by exact sums
 };
 

@@ -24,6 +24,15 @@ struct Outcomes {
   std::vector<std::uint8_t> hits;  // per sample: whether one mask drawn at random is sensitive
 };
 
+// How far each of some regions can rise and fall when only its mask changes, to any other one:
+//   up = max(V) - V(own mask), down = V(own mask) - min(V).
+template <class Value>
+struct Swings {
+  std::vector<Value> up, down;
+  // Per mask: how many of the regions' rows it has the highest V of; not if all V are the same.
+  std::vector<std::uint64_t> highest;
+};
+
 template <class Value>
 class Sampler {
  public:
@@ -46,6 +55,10 @@ class Sampler {
   // V of the second mask minus V of the first, for each pair that the question lists, at each given
   // combination of cells; n x (pairs) values.
   [[nodiscard]] std::vector<Value> differences(std::span<const Cell> regions) const;
+
+  // How far given regions with their own masks can move. The scope holds all masks.
+  [[nodiscard]] Swings<Value> swings(std::span<const Cell> regions,
+                                     std::span<const MaskIndex> masks) const;
 
   [[nodiscard]] std::uint32_t levels() const { return levels_; }
   [[nodiscard]] std::size_t n_trees() const { return decider_.n_trees(); }

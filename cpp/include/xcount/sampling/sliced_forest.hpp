@@ -11,7 +11,9 @@
 //
 // Sums of 32 bits are rounded to a unit 2^shift of the leaves: every leaf is off by at most half of
 // it, so the difference of two masks by at most n_trees units (and not at all if shift is 0). What
-// they leave in doubt, exact sums decide. docs/approximate.md, "What is sampled", "Bit slices".
+// they leave in doubt, exact sums decide. Those are added in digits: with b = 30 -
+// bit_width(n_trees) bits in a digit of a leaf, the sums of one digit at any two masks differ by
+// less than 2^31. docs/approximate.md, "What is sampled", "Bit slices".
 #pragma once
 
 #include <cstdint>
@@ -49,15 +51,21 @@ class SlicedForest {
 
   // Sets the slices of all tests from the codes.
   void test(Workspace& work) const;
-  // Sets rows to what the trees add, in difference form: rounded, and exactly. The range of rounded
-  // sums begins and ends at a multiple of kGroup.
+  // Sets rows to what the trees add, rounded, in difference form. The range begins and ends at a
+  // multiple of kGroup.
   void sum(const BlockRange& range, Workspace& work, std::span<std::int32_t> rows) const;
-  void sum(const BlockRange& range, Workspace& work, std::span<Value> rows) const;
+  // The same exactly, for any range, in difference form or (as_values) along the masks. It is
+  // faster with room for the digits of all rows, for ranges as above.
+  void sum_exactly(const BlockRange& range, bool as_values, Workspace& work,
+                   std::span<std::int32_t> digits, std::span<Value> rows) const;
 
   [[nodiscard]] const std::vector<Column>& columns() const { return columns_; }
   [[nodiscard]] const std::vector<std::uint32_t>& extents() const { return extents_; }
   [[nodiscard]] std::size_t n_masks() const { return n_masks_; }
   [[nodiscard]] std::size_t n_trees() const { return n_trees_; }
+  // Of exact sums; more than kMaxDigits are not worth their room.
+  [[nodiscard]] std::size_t n_digits() const { return exact_.n_digits; }
+  static constexpr std::size_t kMaxDigits = 8;
   // The unit of rounded sums is 2^shift of the leaves.
   [[nodiscard]] int shift() const { return shift_; }
 
@@ -70,11 +78,14 @@ class SlicedForest {
     std::vector<std::uint8_t> goes_right;  // per code
   };
 
+  void sum_lookups(const BlockRange& range, Workspace& work, std::span<Value> rows) const;
+  void join_digits(std::span<const std::int32_t> digits, std::span<Value> rows) const;
+
   std::vector<Column> columns_;
   std::vector<CutSlot> cuts_;
   std::vector<SetSlot> sets_;
   SliceProgram program_;
-  std::vector<Value> entries_;          // of all tables
+  SliceTables rounded_, exact_;
   std::vector<std::uint32_t> extents_;  // cells per sensitive axis
   std::size_t n_masks_ = 1;
   std::size_t n_trees_ = 0;

@@ -6,9 +6,11 @@
 // the leaf adds to the sums:
 //   rows[target] += sign(target) * table[sum over the bits d of (bit_d << d)]   where the guard is
 //   set.
+// Numbers that do not fit 32 bits are looked up and added digit by digit.
 // docs/approximate.md, "What is sampled", "Bit slices".
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -18,11 +20,12 @@
 
 namespace xcount {
 
-inline constexpr std::size_t kBlock = 256;     // samples of a block
-inline constexpr std::size_t kGroup = 32;      // samples that a kernel takes together
-inline constexpr std::size_t kMaxBits = 6;     // of the number of a leaf
-inline constexpr std::uint32_t kNobody = 0;    // the slot of the slice without any sample
-inline constexpr std::uint32_t kEveryone = 1;  // the slot of the slice of all samples
+inline constexpr std::size_t kBlock = 256;      // samples of a block
+inline constexpr std::size_t kGroup = 32;       // samples that a kernel takes together
+inline constexpr std::size_t kMaxBits = 6;      // of the number of a leaf
+inline constexpr std::size_t kLeastTable = 16;  // entries that a shuffle reads
+inline constexpr std::uint32_t kNobody = 0;     // the slot of the slice without any sample
+inline constexpr std::uint32_t kEveryone = 1;   // the slot of the slice of all samples
 
 using Code = std::uint16_t;  // a cell as the tests of one column see it
 
@@ -50,8 +53,42 @@ struct Lookup {
   std::uint32_t guard = kEveryone;            // slot of the samples that it concerns
   std::uint32_t n_bits = 0;
   std::array<std::uint32_t, kMaxBits> bits{};  // slots, the lowest bit first
-  std::uint32_t table = 0;                     // its first entry; there are 2^n_bits, at least 16
+  std::uint32_t table = 0;                     // its first entry
   std::uint32_t first_target = 0, last_target = 0;
+
+  [[nodiscard]] std::size_t n_entries() const {
+    return std::max(kLeastTable, std::size_t{1} << n_bits);
+  }
+};
+
+// The numbers that lookups find, in digits:
+//   number = sum over the digits d of (digit_d << (d * n_digit_bits)).
+// A digit of a table is four planes of bytes, the lowest bytes of all entries first.
+struct SliceTables {
+  std::size_t n_digits = 1;
+  int n_digit_bits = 0;
+  std::vector<std::uint8_t> planes;
+
+  [[nodiscard]] const std::uint8_t* planes_of(const Lookup& lookup, std::size_t digit) const {
+    return planes.data() + 4 * (lookup.table * n_digits + digit * lookup.n_entries());
+  }
+  [[nodiscard]] std::int32_t digit(const Lookup& lookup, std::size_t digit,
+                                   std::size_t entry) const {
+    const std::uint8_t* own = planes_of(lookup, digit) + entry;
+    std::uint32_t found = 0;
+    for (int p = 0; p < 4; ++p) {
+      found |= std::uint32_t{own[static_cast<std::size_t>(p) * lookup.n_entries()]} << (8 * p);
+    }
+    return static_cast<std::int32_t>(found);
+  }
+  // Adds one digit of all entries of a table.
+  void add(std::span<const std::int32_t> entries) {
+    for (int p = 0; p < 4; ++p) {
+      for (const std::int32_t entry : entries) {
+        planes.push_back(static_cast<std::uint8_t>(static_cast<std::uint32_t>(entry) >> (8 * p)));
+      }
+    }
+  }
 };
 
 // The codes of a column that one slot tells apart: it is set where code >= cut.
@@ -64,8 +101,6 @@ struct SliceProgram {
   std::vector<Mux> muxes;
   std::vector<Lookup> lookups;
   std::vector<Target> targets;
-  std::vector<std::int32_t> entries;  // of all tables, rounded to a common unit
-  std::vector<std::uint8_t> planes;   // the same, table by table: all lowest bytes first, and so on
 
   [[nodiscard]] std::span<const Mux> muxes_of(const Lookup& lookup) const {
     return std::span(muxes).subspan(lookup.first_mux, lookup.last_mux - lookup.first_mux);
@@ -113,8 +148,9 @@ struct SliceKernels {
   void (*cut)(std::span<const Code> codes, bool is_narrow, std::span<const CutSlot> cuts,
               Slice* slots);
   void (*run)(std::span<const Mux> muxes, Slice* slots);
-  void (*sum)(const SliceProgram& program, const BlockRange& range, Slice* slots,
-              std::int32_t* rows);
+  // Adds digit d of all numbers to the rows at d * digit_stride.
+  void (*sum)(const SliceProgram& program, const SliceTables& tables, const BlockRange& range,
+              std::size_t digit_stride, Slice* slots, std::int32_t* rows);
   void (*integrate)(std::span<const std::uint32_t> extents, std::size_t width, std::int32_t* rows);
   DecideRows<std::int32_t> everyone, jumps, windows, pairs, any_pair, all_pairs;
 };

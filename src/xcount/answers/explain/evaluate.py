@@ -13,6 +13,7 @@ All parts of an explanation use this one interface:
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
@@ -23,16 +24,17 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.counters.class_swings import ClassSwingRows, swing_rows
 from xcount.counters.decisions import RegionDecider
+from xcount.counters.moves import Moves, kept_moves
 from xcount.counters.region_search import Doubt, RegionSearch
 from xcount.counters.settings import Settings
-from xcount.counters.swings import Flags, SwingRows, Swings, own_link
+from xcount.counters.swings import MAX_MASKS, Flags, SwingRows, Swings, own_link
 from xcount.counters.tally import Progress
 from xcount.errors import OutOfLimitsError
 from xcount.problem.corner_question import CornerChange, CornerQuestion
 from xcount.problem.problem import Problem
 from xcount.question.change import Direction
 from xcount.question.flip import Flip
-from xcount.question.gap import ProbabilityGap
+from xcount.question.gap import Gap, ProbabilityGap
 
 BLOCK = 4096
 """Regions decided at a time."""
@@ -129,15 +131,30 @@ class Evaluator:
         return max(1, min(self._rows.block, soon))
 
     def evaluate(
-        self, cells: NDArray[np.int32], masks: NDArray[np.int64] | None = None
-    ) -> tuple[Swings, Flags]:
-        """Return how far regions can move, and in which masks the output is highest.
+        self, cells: NDArray[np.int32], masks: NDArray[np.int64]
+    ) -> tuple[Swings, NDArray[np.int64]]:
+        """Return how far regions can move, and for how many of them each mask is highest.
 
         Args:
             cells: rows of cells, whose sensitive ones do not matter.
-            masks: one mask for each row; None for all masks of each row.
+            masks: one mask for each row.
         """
         return self._rows.evaluated(cells, masks)
+
+    def evaluate_all(self, cells: NDArray[np.int32]) -> tuple[Swings, Flags]:
+        """Return how far all masks of rows of cells can move, and where the output is highest."""
+        return self._rows.evaluated_all(cells)
+
+    def moves(self, regions: NDArray[np.integer]) -> Moves:
+        """Return how far regions can move; their sensitive cells are their masks."""
+        cells, masks = regions.astype(np.int32), self._decider.masks_of(regions)
+        parts = [
+            self.evaluate(cells[i : i + self.block], masks[i : i + self.block])[0]
+            for i in range(0, len(cells), self.block)
+        ]
+        up, down = ([getattr(part, side) for part in parts] for side in ("up", "down"))
+        both = Swings(np.concatenate(up), np.concatenate(down))
+        return Moves(both, self.scale.unit, self.scale.doubt)
 
     # ---- by searches ----
 
@@ -204,6 +221,26 @@ class Evaluator:
             OutOfLimitsError: the time ran out.
         """
         return self._decider.decide_regions(regions, seconds)
+
+    def are_drawn_sensitive(
+        self, regions: NDArray[np.integer], drawn: Hashable, seconds: float
+    ) -> NDArray[np.bool_]:
+        """Return the same of drawn regions, which all gaps of a question have in common.
+
+        Args:
+            regions: the regions.
+            drawn: what tells them from others of the same grid.
+            seconds: the time after which to give up.
+
+        Raises:
+            OutOfLimitsError: the time ran out.
+        """
+        problem = self.problem
+        is_native = isinstance(problem.query.change, Gap) and problem.distance is None
+        if is_native and not problem.is_split and problem.n_masks <= MAX_MASKS:
+            moves = kept_moves(problem, drawn, lambda: self.moves(regions))
+            return moves.exceed(problem, regions)
+        return self.is_sensitive(regions, seconds)
 
     def are_rows_sensitive(
         self, regions: NDArray[np.integer], settings: Settings, what: str

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from xcount.answers.explain.evaluate import SECONDS_PER_NUMBER, Evaluator, Scale
 from xcount.answers.explain.exact_curve import with_exact_shares
 from xcount.answers.explain.spectrum import Observed, Spectrum, spectrum_of
+from xcount.counters.moves import Moves, kept_moves
 from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
 from xcount.counters.swings import Swings
@@ -223,15 +224,19 @@ class Explorer:
             part = slice(start, start + block)
             swings, highest = evaluator.evaluate(cells[part], masks[part])
             collected.add(swings)
-            collected.highest[piece.part.masks] += highest.sum(axis=0)
+            collected.highest[piece.part.masks] += highest
 
     # ---- rows ----
 
     @cached_property
+    def _rows(self) -> Rows:
+        assert self._weighing is not None
+        return Rows.of(self._problem.grid, self._weighing)
+
+    @property
     def _placed_rows(self) -> NDArray[np.int32]:
         """The regions of those data rows that lie in one."""
-        assert self._weighing is not None
-        return Rows.of(self._problem.grid, self._weighing).regions
+        return self._rows.regions
 
     @property
     def _rows_take_long(self) -> bool:
@@ -243,7 +248,11 @@ class Explorer:
         collected = self._collected()
         if not self._evaluate_rows(self._placed_rows, collected, until_expired=True):
             collected = self._collected()  # some of the rows say nothing about all of them
-        return self._observed(collected, is_sample=False)
+        observed = self._observed(collected, is_sample=False)
+        if len(observed) and not self._problem.is_split:  # parts have their own order
+            found = Moves(observed.swings, observed.unit, observed.doubt)
+            kept_moves(self._problem, self._rows, lambda: found)
+        return observed
 
     def _evaluate_rows(
         self, regions: NDArray[np.integer], collected: _Collected, until_expired: bool = False
@@ -314,7 +323,7 @@ class Explorer:
     ) -> None:
         """Evaluate all masks at each row of cells."""
         n_masks, counted = part.problem.n_masks, list(part.problem.counted_masks)
-        found, highest = self._evaluator(part.problem).evaluate(cells)
+        found, highest = self._evaluator(part.problem).evaluate_all(cells)
         weights = {
             name: _weights(piece, cells, n_masks)[:, counted]
             for name, piece in pieces.items()

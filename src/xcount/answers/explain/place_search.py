@@ -32,6 +32,7 @@ _LEAST_GAIN = 1.1
 """A further condition must multiply the score of a box by at least this."""
 _SHARP = 0.9
 """A condition with one end instead of two may score this much less."""
+_ROWS_AT_ONCE = 1 << 14
 _MAX_ENDS = 64
 """Interval ends tried on an axis."""
 
@@ -56,6 +57,7 @@ class PlaceSearch:
     ) -> None:
         self._axes = axes
         self._sensitive, self._everyone = sensitive, everyone
+        self._starts = np.cumsum([0, *(axis.n_cells for axis in axes)])
         self._features = [f for f, axis in enumerate(axes) if axis.n_cells > 1]
         self._least_part = max(LEAST_PART, _LEAST_HITS / max(1, len(sensitive)))
 
@@ -89,24 +91,29 @@ class PlaceSearch:
 
     def _longer(self, candidate: _Candidate, outer: Box) -> Iterator[_Candidate]:
         """Yield boxes with one more condition, or with a stricter one."""
-        hits = self._sensitive[inside(self._sensitive, candidate.box)]
-        all_in = self._everyone[inside(self._everyone, candidate.box)]
+        p, q = (self._shares(each, candidate.box) for each in (self._sensitive, self._everyone))
         is_full = len(candidate.box) >= MAX_CONDITIONS + (len(outer) > 0)
         for feature in self._features:
             if is_full and feature not in candidate.box:
                 continue
             axis = self._axes[feature]
             allowed = candidate.box.get(feature, np.ones(axis.n_cells, dtype=np.bool_))
-            p, q = (
-                np.bincount(regions[:, feature], minlength=axis.n_cells) / n
-                for regions, n in ((hits, len(self._sensitive)), (all_in, len(self._everyone)))
-            )
-            sets = _Sets.of(axis, p, q, allowed)
+            own = slice(self._starts[feature], self._starts[feature + 1])
+            sets = _Sets.of(axis, p[own], q[own], allowed)
             worth = self._worth(sets.p, sets.q) * sets.factors
             if len(worth) and worth.max() > candidate.worth:
                 chosen = sets.flags(int(np.argmax(worth)))
                 if not (chosen == allowed).all():
                     yield _Candidate({**candidate.box, feature: chosen}, float(worth.max()))
+
+    def _shares(self, regions: NDArray[np.integer], box: Box) -> NDArray[np.float64]:
+        """Return the fraction of the regions that are in the box, by cell of all features."""
+        counts = np.zeros(int(self._starts[-1]), dtype=np.int64)
+        for start in range(0, len(regions), _ROWS_AT_ONCE):
+            some = regions[start : start + _ROWS_AT_ONCE]
+            cells = some[inside(some, box)] + self._starts[:-1]
+            counts += np.bincount(cells.ravel(), minlength=len(counts))
+        return counts / len(regions)
 
     def _worth(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the scores of boxes with these fractions; 0 for those that cannot be a place."""

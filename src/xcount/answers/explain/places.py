@@ -20,6 +20,7 @@ from xcount.answers.explain.place_search import PlaceSearch
 from xcount.answers.explanation import Place
 from xcount.answers.witness.search import RegionFinder
 from xcount.counters.costs import FREE_PAIR_SCAN_SECONDS
+from xcount.counters.moves import known_moves
 from xcount.counters.sampling.intervals import share_intervals
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
@@ -96,6 +97,9 @@ class PlaceFinder:
         """Return all rows, or for other measures enough regions to include many sensitive ones."""
         if isinstance(self.measure, Rows):
             rows = self.measure.regions
+            known = known_moves(self.problem, self.measure)
+            if known is not None:
+                return _Draws(rows, known.exceed(self.problem, rows))
             return _Draws(
                 rows, Evaluator(self.problem).are_rows_sensitive(rows, self.settings, "places")
             )
@@ -128,7 +132,7 @@ class PlaceFinder:
             enough: how many sensitive regions are enough; None if the number drawn must not
                 depend on them.
         """
-        evaluator = Evaluator(self.problem)
+        evaluator, weights = Evaluator(self.problem), self.measure.fingerprint
         random = np.random.default_rng([self.settings.seed, stream])
         regions: list[NDArray[np.int64]] = []
         flags: list[NDArray[np.bool_]] = []
@@ -137,7 +141,9 @@ class PlaceFinder:
             if enough is not None and n >= LEAST_DRAWS and n_hits >= enough:
                 break
             regions.append(self.measure.draw(random, min(BLOCK, most - n)))
-            flags.append(evaluator.is_sensitive(regions[-1], self.settings.search_seconds()))
+            drawn = (weights, self.settings.seed, stream, n, len(regions[-1]))
+            seconds = self.settings.search_seconds()
+            flags.append(evaluator.are_drawn_sensitive(regions[-1], drawn, seconds))
             n += len(flags[-1])
             n_hits += int(np.count_nonzero(flags[-1]))
             self.settings.report(Progress(1.0, 0, self.problem.n_regions, "explaining: places"))
