@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_moves_answer_every_gap(seed: int, direction: str, kind: str, scale: str
         problem = Problem(ensemble, grid, Query.of(ensemble, [0], direction=direction, **words))
         regions = regions_of(problem, seed)
         if number == 0:
-            kept_moves(problem, "these", lambda p=problem, r=regions: Evaluator(p).moves(r))
+            kept_moves(problem, "these", partial(Evaluator(problem).moves, regions))
         moves = known_moves(problem, "these")
         assert moves is not None
         expected = RegionDecider(problem).decide_regions(regions)
