@@ -88,3 +88,8 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, imported or not: what an editor completes."""
+    return sorted({*globals(), *__all__})

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from xcount.answers.result import CountResult
+    from xcount.runs.audit import AuditResult
+    from xcount.runs.compare import CompareResult
 
 LEAST_ROWS_SECONDS = 2.0
 """Least time for what rows could get, even if the count has used up its limit."""
@@ -162,3 +164,18 @@ def write_rows(parts: Iterable[tuple[Mapping[str, str], CountResult]], path: str
     table = affected_table(parts, LEAST_ROWS_SECONDS)
     rows_file.write_rows(table, path)
     return f"Wrote {escaped(path)}: {escaped(table.said)}"
+
+
+def name_resume(result: AuditResult | CompareResult, journal: str | None) -> None:
+    """Say how to continue a run that was interrupted."""
+    from xcount.cli.output import print_error
+    from xcount.counters.tally import StopReason
+
+    if not any(each.stop_reason is StopReason.INTERRUPTED for each in result.results):
+        return
+    if journal is None:
+        print_error(
+            "interrupted; with --journal FILE, finished counts are kept, and --resume continues"
+        )
+    else:
+        print_error(f"interrupted; run the same command with --resume to continue from {journal}")

@@ -51,6 +51,7 @@ def command(
         parts = result.affected_parts()
         notes = [] if rows_out is None else [batch.write_rows(parts, rows_out)]
     batch.write_outputs(outputs_of(result), paths, as_json, notes)
+    batch.name_resume(result, options["journal"])
     return result.exit_status
 
 

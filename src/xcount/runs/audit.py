@@ -55,7 +55,9 @@ from xcount.runs.protected import is_protected
 from xcount.runs.ranked import Ranked
 from xcount.runs.task import Question, Task, fingerprint, with_rows
 from xcount.support.display import DisplayMixin
+from xcount.support.files import written_to
 from xcount.support.interval import mean, mean_of
+from xcount.support.nearest import nearest
 from xcount.support.numerals import to_json
 from xcount.support.options import option, python_option, takes
 from xcount.support.parse import whole_number
@@ -238,23 +240,32 @@ class AuditResult(DisplayMixin):
         """Return the sensitive rows of all counts, as in :meth:`CountResult.affected`."""
         return affected_table(self.affected_parts()).to_frame()
 
-    def to_html(self) -> str:
-        """Return the report: one self-contained HTML page."""
+    def __getitem__(self, label: str) -> Ranked:
+        """Return the counts of one group: ``audit["sex"]``, or ``audit["age + sex"]``."""
+        known = {ranked.label: ranked for ranked in self.ranking}
+        if label in known:
+            return known[label]
+        near = nearest(label, list(known))
+        hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known)}"
+        raise KeyError(f"no counts of {label!r}; {hint}")
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the report, one self-contained HTML page; with a path, write it there, too."""
         from xcount.report import html_report
 
-        return html_report(self)
+        return written_to(path, html_report(self))
 
-    def to_markdown(self) -> str:
-        """Return a block for a model card."""
+    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return a block for a model card; with a path, write it there, too."""
         from xcount.report import markdown_report
 
-        return markdown_report(self)
+        return written_to(path, markdown_report(self))
 
-    def to_csv(self) -> str:
-        """Return one line per count."""
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return one line per count; with a path, write them there, too."""
         from xcount.report import csv_report
 
-        return csv_report(self)
+        return written_to(path, csv_report(self))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

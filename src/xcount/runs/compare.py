@@ -58,6 +58,7 @@ from xcount.runs.options import BatchOptions
 from xcount.runs.plan import Changes, choose_groups, questions
 from xcount.runs.task import Question, Task, fingerprint, with_rows
 from xcount.support.display import DisplayMixin
+from xcount.support.files import written_to
 from xcount.support.interval import Interval, mean, mean_of
 from xcount.support.numerals import to_json
 from xcount.support.options import option, takes
@@ -247,11 +248,11 @@ class CompareResult(DisplayMixin):
         """Return the sensitive rows of all counts, as in :meth:`CountResult.affected`."""
         return affected_table(self.affected_parts()).to_frame()
 
-    def to_html(self) -> str:
-        """Return the report: one self-contained HTML page."""
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the report, one self-contained HTML page; with a path, write it there, too."""
         from xcount.report import html_comparison
 
-        return html_comparison(self)
+        return written_to(path, html_comparison(self))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -286,7 +287,7 @@ class CompareOptions(BatchOptions):
         return Limit.of(self.max_ratio, "--max-ratio (max_ratio)")
 
 
-@takes(CompareOptions)
+@takes(CompareOptions, gathers=True)
 def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
     """Ask several models the same questions on the grid of all their guards.
 
@@ -295,7 +296,8 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
     under a measure are comparable, too.
 
     Args:
-        models: model files, live models or ensembles; the first is the baseline.
+        models: model files, live models or ensembles, in a list or one after the other; the first
+            is the baseline.
         options: the questions, the accuracy, and what else to report.
 
     Example:

@@ -32,6 +32,13 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
         ) from error
 
 
+def written_to(path: str | os.PathLike[str] | None, text: str) -> str:
+    """Write a text to a path, if there is one, and return it."""
+    if path is not None:
+        write_atomically(path, text)
+    return text
+
+
 def _is_special(path: str | os.PathLike[str]) -> bool:
     """Tell whether there is something that is no regular file, behind links as well."""
     try:

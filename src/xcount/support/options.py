@@ -83,10 +83,14 @@ def options_of(cls: Any) -> list[tuple[Field[Any], Option]]:
 
 def takes(
     options: Callable[Arguments, Options],
+    *,
+    gathers: bool = False,
 ) -> Callable[
     [Callable[[Model, Options], Result]], Callable[Concatenate[Model, Arguments], Result]
 ]:
     """Return a decorator that lets a function of a model and options be called with keywords.
+
+    With ``gathers``, several positional arguments are the same as one list of them.
 
     The function's signature and docstring list the options. If they include ``on_progress`` and
     the caller does not pass it, a notebook shows the progress.
@@ -103,7 +107,8 @@ def takes(
         def called(*args: Any, **given: Any) -> Result:
             __tracebackhide__ = True
             _check_names(function.__name__, given, list(signature.parameters))
-            arguments = signature.bind(*args, **given).arguments
+            several = ([*args],) if gathers and len(args) > 1 else args
+            arguments = signature.bind(*several, **given).arguments
             model = arguments.pop(first)
             with _shown(function.__name__, make(**arguments)) as made:
                 return function(model, made)

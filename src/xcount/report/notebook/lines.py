@@ -64,8 +64,11 @@ def _(result: CountResult) -> str:
         bounds = f"{count_text(result.low)} to {count_text(result.high)} of {n_regions}"
         found = f"{bounds}, {estimate_words(share)}, {confidence_of(share)}"
     judged = ""
-    if result.judge != REGIONS:
-        measured = share_shown(result, result.judge)
+    shown = result.judge
+    if shown == REGIONS and "rows" in result.measures:
+        shown = "rows"
+    if shown != REGIONS:
+        measured = share_shown(result, shown)
         judged = f", {estimate_words(measured.interval)} {of_measured(measured)}"
     return f"{what}: {found}{judged}{_verdict(result)}"
 
