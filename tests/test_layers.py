@@ -133,6 +133,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "verify",
         "count",
         "worst",
+        "monotone",
         "template",
         "inspection",
     ),

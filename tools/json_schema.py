@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import xcount.answers.inspection
+import xcount.answers.monotone
 import xcount.answers.witness.witness
 import xcount.answers.worst
 import xcount.repairs.result
@@ -32,6 +33,7 @@ COMMANDS = (
     "worst",
     "witnesses",
     "repair",
+    "monotone",
     "verify",
     "inspect",
     "population",
@@ -63,6 +65,7 @@ PARTS = (
     "mask",
     "pair",
     "cell",
+    "monotone_feature",
     "ranked",
     "ratio",
     "compared",

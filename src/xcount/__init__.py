@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from xcount.answers.count import count
     from xcount.answers.inspection import Inspection, inspect
+    from xcount.answers.monotone import MonotoneResult, monotone
     from xcount.answers.result import CountResult
     from xcount.answers.verify import verify
     from xcount.answers.witness.witness import Witness, Witnesses
@@ -35,6 +36,7 @@ __all__ = [
     "Ensemble",
     "Grid",
     "Inspection",
+    "MonotoneResult",
     "Population",
     "Query",
     "RepairResult",
@@ -48,6 +50,7 @@ __all__ = [
     "count",
     "inspect",
     "load",
+    "monotone",
     "repair",
     "verify",
     "witnesses",
@@ -62,6 +65,7 @@ _HOMES = {
     "Ensemble": "xcount.model.ensemble",
     "Grid": "xcount.question.grid",
     "Inspection": "xcount.answers.inspection",
+    "MonotoneResult": "xcount.answers.monotone",
     "Population": "xcount.measures.population",
     "Query": "xcount.question.query",
     "RepairResult": "xcount.repairs.result",
@@ -74,6 +78,7 @@ _HOMES = {
     "count": "xcount.answers.count",
     "inspect": "xcount.answers.inspection",
     "load": "xcount.model.loaders",
+    "monotone": "xcount.answers.monotone",
     "repair": "xcount.repairs.repair",
     "verify": "xcount.answers.verify",
     "witnesses": "xcount.answers.witness.witnesses",

@@ -33,6 +33,7 @@ COMMANDS = (
     "worst",
     "witness",
     "repair",
+    "monotone",
     "verify",
     "report",
     "inspect",

@@ -71,8 +71,12 @@ class DirectedGapForm(GapForm):
     def _pairs(self, mask: int) -> Iterator[Pair]:
         """Yield the pairs of the switched masks that make a mask sensitive."""
         for other in self.problem.masks.neighbours(mask):
-            low, high = (mask, other) if self._is_up else (other, mask)
-            yield low * _N_SWITCH, high * _N_SWITCH + 1
+            yield self.pair(mask, other)
+
+    def pair(self, mask: int, other: int) -> Pair:
+        """Return the pair of switched masks that differs if ``other`` makes ``mask`` sensitive."""
+        low, high = (mask, other) if self._is_up else (other, mask)
+        return low * _N_SWITCH, high * _N_SWITCH + 1
 
     def _mask_of(self, pair: Pair) -> int:
         """Return the mask that a pair makes sensitive."""
