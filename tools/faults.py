@@ -46,7 +46,6 @@ from tools.failing_io import Fault
 SHIM = Path(__file__).with_name("failing_allocations.cpp")
 KINDS = ("allocate", *failing_io.KINDS)
 LIMIT_SECONDS = 60
-_N_OBJECTS = 1000
 _STATUSES = (0, 1, 2, 3)
 
 _QUESTION = ("--sensitive", "age", "--gap", "1", "--json", "--jobs", "1", "--seed", "7")
@@ -433,18 +432,6 @@ def _modules_of(scenario: Scenario, folder: Path) -> list[str]:
     return listed
 
 
-def _grow_table_of_objects() -> None:
-    """Make room in nanobind's table of live objects.
-
-    nanobind ends the process if that table, a few hundred bytes, cannot grow; that is not ours to
-    change, and nobody who could allocate a model would see it.
-    """
-    from xcount import _core
-
-    kept = [_core.ProbabilityLink(False, 0, 1.0, 0) for _ in range(_N_OBJECTS)]
-    del kept
-
-
 def preload_shim(arguments: Sequence[str]) -> int | None:
     """Run this program again with the shim of allocations; None if it cannot be built."""
     compiler = shutil.which("g++") or shutil.which("clang++")
@@ -480,7 +467,6 @@ def main(arguments: Sequence[str]) -> int:
         prepare(prepared)
         shutil.copytree(prepared, work / "modules")
         load_modules(work / "modules")
-        _grow_table_of_objects()
         for scenario in SCENARIOS if asked.only is None else (asked.only,):
             kinds = KINDS if asked.kind is None else (asked.kind,)
             tallies = run_scenario(scenario, kinds, extent, prepared, work)

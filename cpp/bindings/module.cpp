@@ -1,8 +1,11 @@
 // Table of contents of the native module; each concept has a binding file of its own.
+#include <cstddef>
 #include <exception>
 #include <stdexcept>
+#include <vector>
 
 #include "forest_binding.hpp"
+#include "xcount/tables/csv_records.hpp"
 
 namespace {
 
@@ -15,6 +18,20 @@ void translate_length_error(const std::exception_ptr& thrown, void* /*payload*/)
     PyErr_SetString(type.ptr(), error.what());
   }
 }
+
+// Makes room in nanobind's tables of live objects and of objects that keep others alive. It ends
+// the process if one of them cannot grow; they never shrink, and so many objects hardly ever live
+// at once.
+void reserve_objects(std::size_t n) {
+  std::vector<nb::object> kept;
+  kept.reserve(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    kept.push_back(nb::cast(xcount::CsvHead{}));
+    if (i > 0) nb::keep_alive_obj(kept.back(), kept.front());
+  }
+}
+
+constexpr std::size_t kReservedObjects = 2000;
 
 }  // namespace
 
@@ -35,4 +52,5 @@ NB_MODULE(_core, module) {
   xcount::python::bind_population(module);
   xcount::python::bind_tables(module);
   xcount::python::bind_worst(module);
+  reserve_objects(kReservedObjects);
 }

@@ -23,7 +23,7 @@ from xcount.counters.costs import (
 from xcount.counters.region_search import RegionSearch
 from xcount.counters.settings import Settings
 from xcount.problem.form import refuse_many_masks
-from xcount.problem.parts import parts_of
+from xcount.problem.parts import by_masks, parts_of
 from xcount.problem.problem import Problem
 
 
@@ -106,13 +106,19 @@ class RegionDecider:
         return rows, self.decide(rows)
 
     def _decide_parts(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Decide part by part: regions outside the domain are not sensitive."""
+        """Decide parts with the same masks together: regions outside are not sensitive.
+
+        So trees are laid out once for each set of masks, not once for each box of the domain.
+        """
         flags = np.zeros((len(regions), self.problem.n_masks), dtype=np.bool_)
-        for part in parts_of(self.problem):
-            rows = part.rows_of(regions)
-            if len(rows) and part.problem.n_masks > 1:
-                own = part.problem.form.decide(part.to_part(regions[rows]))
-                flags[np.ix_(rows, part.starts)] = own[:, list(part.problem.counted_masks)]
+        parts = parts_of(self.problem)
+        for group, members in by_masks(self.problem, parts):
+            if group.problem.n_masks < 2:  # nothing changes
+                continue
+            rows = np.concatenate([parts[number].rows_of(regions) for number in members])
+            if len(rows):
+                own = group.problem.form.decide(group.to_part(regions[rows]))
+                flags[np.ix_(rows, group.starts)] = own[:, list(group.problem.counted_masks)]
         return flags
 
     @cached_property

@@ -45,7 +45,8 @@ def joined(
     number[kept] = np.arange(len(kept))
     number[list(features)] = number[first]
     axes = [axis if f == first else grid.axes[f] for f in kept]
-    trees = tuple(_rewritten(tree, grid, features, masks, number) for tree in ensemble.trees)
+    sets = _MaskSets(grid, features, masks)
+    trees = tuple(_rewritten(tree, features, sets, number) for tree in ensemble.trees)
     own = tuple(feature if f == first else ensemble.features[f] for f in kept)
     return (
         replace(ensemble, features=own, trees=trees, encoding=None),
@@ -54,22 +55,46 @@ def joined(
     )
 
 
+class _MaskSets:
+    """Sets of masks by tests of the features to join: equal tests share one set.
+
+    A model has far more nodes than different tests, and a set may have many thousands of masks.
+
+    Args:
+        grid: the cells.
+        features: the features to join.
+        masks: a row of their cells for each mask that exists.
+    """
+
+    def __init__(self, grid: Grid, features: Sequence[int], masks: NDArray[np.int64]) -> None:
+        axes = [grid.axes[f] for f in features]
+        self._points = [
+            np.array([axis.point(c, grid.input_dtype) for c in range(axis.n_cells)])
+            for axis in axes
+        ]
+        self._masks = masks
+        self._codes = list(range(len(masks)))  # one object for each number
+        self._known: dict[tuple[int, bytes], frozenset[int]] = {}
+
+    def left_of(self, tree: Tree, node: int, place: int) -> frozenset[int]:
+        """Return the masks that a node sends left, which tests the feature at that place."""
+        points = self._points[place]
+        left = tree.goes_left(np.full(len(points), node, dtype=np.int32), points)
+        key = (place, left.tobytes())
+        if key not in self._known:
+            chosen = np.flatnonzero(left[self._masks[:, place]]).tolist()
+            self._known[key] = frozenset(map(self._codes.__getitem__, chosen))
+        return self._known[key]
+
+
 def _rewritten(
-    tree: Tree,
-    grid: Grid,
-    features: Sequence[int],
-    masks: NDArray[np.int64],
-    number: NDArray[np.int32],
+    tree: Tree, features: Sequence[int], mask_sets: _MaskSets, number: NDArray[np.int32]
 ) -> Tree:
     """Return the tree with tests of the joint feature."""
     is_joined = np.isin(tree.feature, features)
     sets = {node: codes for node, codes in tree.left_categories.items() if not is_joined[node]}
     for node in np.flatnonzero(is_joined).tolist():
-        place = list(features).index(int(tree.feature[node]))
-        axis = grid.axes[features[place]]
-        points = np.array([axis.point(c, grid.input_dtype) for c in range(axis.n_cells)])
-        left = tree.goes_left(np.full(len(points), node, dtype=np.int32), points)
-        sets[node] = frozenset(np.flatnonzero(left[masks[:, place]]).tolist())
+        sets[node] = mask_sets.left_of(tree, node, list(features).index(int(tree.feature[node])))
     return replace(
         tree,
         feature=number[tree.feature],
