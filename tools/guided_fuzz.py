@@ -13,16 +13,20 @@ reached new code stay in the folder, and the next run starts from them.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import sys
 import tempfile
 import warnings
+import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 MOST_BYTES = 200_000
+BROKEN_ARCHIVE = (zlib.error, zipfile.BadZipFile, OSError, ValueError, NotImplementedError)
 OWN_DAMAGE = 0.7
 """How often a file is damaged in the way of :mod:`tools.fuzz`, which knows numbers and archives."""
 
@@ -76,7 +80,8 @@ def fuzz(seconds: float, seed: int, only: str | None, kept: Path) -> None:
     def mutate(data: bytes, most: int, number: int) -> bytes:
         random = np.random.default_rng(number)
         if random.random() < OWN_DAMAGE:
-            return damaged(data, random)[:most]
+            with contextlib.suppress(*BROKEN_ARCHIVE):  # an earlier damage may have broken it
+                return damaged(data, random)[:most]
         return bytes(atheris.Mutate(data, most))
 
     limits = ["-rss_limit_mb=4096", "-timeout=600", f"-max_len={MOST_BYTES}"]
