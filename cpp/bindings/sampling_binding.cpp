@@ -1,8 +1,11 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <cstring>
+#include <tuple>
+#include <utility>
 
 #include "change_binding.hpp"
 #include "forest_binding.hpp"
@@ -65,38 +68,36 @@ double rounded(const Value& value, int exponent) {
   return negative ? -size : size;
 }
 
-std::pair<NumpyArray<double>, NumpyArray<std::uint64_t>> differences(
-    const AnySampler& self, const Array<std::int32_t>& regions, int exponent) {
-  std::vector<double> numbers;
-  std::vector<std::uint64_t> limbs;
-  std::visit(
-      [&]<class Value>(const Sampler<Value>& sampler) {
-        constexpr std::size_t kLimbs = ValueTraits<Value>::kLimbs;
-        const auto found = without_lock([&] { return sampler.differences(span_of(regions)); });
-        numbers.resize(found.size());
-        limbs.resize(found.size() * kLimbs);
-        std::memcpy(limbs.data(), found.data(), limbs.size() * sizeof(limbs[0]));
-        for (std::size_t i = 0; i < found.size(); ++i) numbers[i] = rounded(found[i], exponent);
-      },
-      self);
-  return {to_numpy(std::move(numbers)), to_numpy(std::move(limbs))};
+// Numbers times 2 ** exponent and rounded to floats, and in limbs.
+using Numbers = std::pair<NumpyArray<double>, NumpyArray<std::uint64_t>>;
+
+template <class Value>
+Numbers to_numbers(const std::vector<Value>& values, int exponent) {
+  std::vector<double> floats(values.size());
+  std::vector<std::uint64_t> limbs(values.size() * ValueTraits<Value>::kLimbs);
+  std::memcpy(limbs.data(), values.data(), limbs.size() * sizeof(limbs[0]));
+  for (std::size_t i = 0; i < values.size(); ++i) floats[i] = rounded(values[i], exponent);
+  return {to_numpy(std::move(floats)), to_numpy(std::move(limbs))};
 }
 
-nb::tuple swings(const AnySampler& self, const Array<std::int32_t>& regions,
-                 const Array<std::int64_t>& masks, int exponent) {
+Numbers differences(const AnySampler& self, const Array<std::int32_t>& regions, int exponent) {
   return std::visit(
-      [&]<class Value>(const Sampler<Value>& sampler) {
-        constexpr std::size_t kLimbs = ValueTraits<Value>::kLimbs;
-        Swings<Value> found =
-            without_lock([&] { return sampler.swings(span_of(regions), span_of(masks)); });
-        const auto both = [&](const std::vector<Value>& values) {
-          std::vector<double> numbers(values.size());
-          std::vector<std::uint64_t> limbs(values.size() * kLimbs);
-          std::memcpy(limbs.data(), values.data(), limbs.size() * sizeof(limbs[0]));
-          for (std::size_t i = 0; i < values.size(); ++i) numbers[i] = rounded(values[i], exponent);
-          return nb::make_tuple(to_numpy(std::move(numbers)), to_numpy(std::move(limbs)));
-        };
-        return nb::make_tuple(both(found.up), both(found.down), to_numpy(std::move(found.highest)));
+      [&](const auto& sampler) {
+        return to_numbers(without_lock([&] { return sampler.differences(span_of(regions)); }),
+                          exponent);
+      },
+      self);
+}
+
+std::tuple<Numbers, Numbers, NumpyArray<std::uint64_t>> swings(const AnySampler& self,
+                                                               const Array<std::int32_t>& regions,
+                                                               const Array<std::int64_t>& masks,
+                                                               int exponent) {
+  return std::visit(
+      [&](const auto& sampler) {
+        auto found = without_lock([&] { return sampler.swings(span_of(regions), span_of(masks)); });
+        return std::make_tuple(to_numbers(found.up, exponent), to_numbers(found.down, exponent),
+                               to_numpy(std::move(found.highest)));
       },
       self);
 }
