@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import Command
+from model_files import first_trees
 
 from tools import json_schema
 from tools.interpreters import furnish
@@ -19,6 +20,7 @@ jsonschema = pytest.importorskip("jsonschema")
 SCHEMA = json.loads(json_schema.SCHEMA.read_text(encoding="utf-8"))
 MODEL = str(adult_model_path())
 EXTRACT = str(Path(__file__).parent.parent / "examples" / "adult-extract.csv.gz")
+SMALLER = "smaller.json"
 ASKED = ("--sensitive", "sex", "--gap", "0.5")
 SURE = ("--flip", "--from-probability", "0.7")
 
@@ -46,6 +48,9 @@ COMMANDS = [
     ("worst", ["worst", MODEL, "--sensitive", "sex"]),
     ("worst", ["worst", MODEL, "--sensitive", "age", "--probability", "--where", "age >= 40"]),
     ("worst", ["worst", MODEL, "--sensitive", "age", "--distance", "1", "--timeout", "1ms"]),
+    ("diff", ["diff", MODEL, MODEL, "--gap", "0", "--max-share", "0"]),
+    ("diff", ["diff", MODEL, SMALLER, "--flip", "--data", EXTRACT, "--explain", "--timeout", "9s"]),
+    ("diff", ["diff", MODEL, SMALLER, "--probability-gap", "0.1", "--timeout", "2s"]),
     ("witnesses", ["witness", MODEL, *ASKED, "-n", "2", "--verify"]),
     ("witnesses", ["witness", MODEL, *ASKED, "-n", "1", "--where", "age >= 25"]),
     ("witnesses", ["witness", MODEL, "--sensitive", "sex", "--probability-gap", "0.1", "-n", "2"]),
@@ -71,6 +76,7 @@ def beside_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
     pytest.importorskip("xgboost")
     furnish(tmp_path, ["people.csv", "results.jsonl"])
+    (tmp_path / SMALLER).write_text(first_trees(adult_model_path(), 45))
     monkeypatch.chdir(tmp_path)
 
 

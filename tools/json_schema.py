@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import xcount.answers.diff_result
 import xcount.answers.inspection
 import xcount.answers.monotone
 import xcount.answers.witness.witness
@@ -31,6 +32,7 @@ COMMANDS = (
     "audit",
     "compare",
     "worst",
+    "diff",
     "witnesses",
     "repair",
     "monotone",
@@ -74,6 +76,7 @@ PARTS = (
     "repair_moves",
     "repair_quality",
     "repair_test",
+    "swap",
 )
 WITNESS_PARTS = ("witness", "crossing", "contribution", "feature", "leaves")
 

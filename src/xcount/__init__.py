@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from xcount.answers.count import count
+    from xcount.answers.diff import diff
+    from xcount.answers.diff_result import DiffResult
     from xcount.answers.inspection import Inspection, inspect
     from xcount.answers.monotone import MonotoneResult, monotone
     from xcount.answers.result import CountResult
@@ -32,6 +34,7 @@ __all__ = [
     "AuditResult",
     "CompareResult",
     "CountResult",
+    "DiffResult",
     "Domain",
     "Ensemble",
     "Grid",
@@ -48,6 +51,7 @@ __all__ = [
     "audit",
     "compare",
     "count",
+    "diff",
     "inspect",
     "load",
     "monotone",
@@ -61,6 +65,7 @@ _HOMES = {
     "AuditResult": "xcount.runs.audit",
     "CompareResult": "xcount.runs.compare",
     "CountResult": "xcount.answers.result",
+    "DiffResult": "xcount.answers.diff_result",
     "Domain": "xcount.question.domain",
     "Ensemble": "xcount.model.ensemble",
     "Grid": "xcount.question.grid",
@@ -76,6 +81,7 @@ _HOMES = {
     "audit": "xcount.runs.audit",
     "compare": "xcount.runs.compare",
     "count": "xcount.answers.count",
+    "diff": "xcount.answers.diff",
     "inspect": "xcount.answers.inspection",
     "load": "xcount.model.loaders",
     "monotone": "xcount.answers.monotone",

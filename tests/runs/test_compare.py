@@ -153,9 +153,10 @@ def test_features_are_matched_by_name() -> None:
 
 
 def test_models_that_do_not_compare_are_refused() -> None:
-    """Other features, other meanings of a category, and no model at all are errors."""
-    with pytest.raises(QueryError, match="same features"):
-        compare([ROUGH, ensemble_of((2, 1.0, 0.0, 1.0))], gaps=1)
+    """No common feature, other meanings of a category, and no model at all are errors."""
+    other = replace(ensemble_of((0, 1.0, 0.0, 1.0)), features=(Feature("x"),))
+    with pytest.raises(QueryError, match=r"no feature in common .* matched by name"):
+        compare([replace(SMOOTH, features=(Feature("a"), Feature("b"))), other], gaps=1)
     plain = ensemble_of((1, 1.0, 0.0, 1.0))
     first = replace(plain, features=(Feature("c", (0, 1), ("x", "y")), Feature("f1")))
     second = replace(plain, features=(Feature("c", (0, 1), ("y", "x")), Feature("f1")))
@@ -165,15 +166,22 @@ def test_models_that_do_not_compare_are_refused() -> None:
         compare([], gaps=1)
     with pytest.raises(QueryError, match=r"at least two .* one was given; xcount audit asks one"):
         compare([ROUGH], gaps=1)
-    wide = ensemble_of((0, 1.0, 0.0, 1.0), n_features=9)
-    with pytest.raises(QueryError, match=r"lacks 'f2', 'f3', 'f4', 'f5', 'f6' and 2 more$"):
-        compare([wide, ROUGH], gaps=1)
-    with pytest.raises(QueryError, match=r"a model adds 'f2', .*'f6' and 2 more$"):
-        compare([ROUGH, wide], gaps=1)
     with pytest.raises(QueryError, match="3 names"):
         compare([ROUGH, SMOOTH], names=["a", "b", "c"], gaps=1)
     with pytest.raises(QueryError, match="two models are called 'a'"):
         compare([ROUGH, SMOOTH, ROUGH], names=["a", "b", "a"], gaps=1)
+
+
+def test_models_may_have_other_columns() -> None:
+    """A model ignores the columns that only another one has."""
+    wide = ensemble_of((0, 1.0, 0.0, 4.0), (2, 1.0, 0.0, 3.0), n_features=3)
+    result = compare([ROUGH, wide], sensitive=["f0", "f2"], gaps=2)
+    assert result.n_regions == 8
+    counts = {row.label: [r.count for r in row.results if r is not None] for row in result.rows}
+    assert counts == {"f0": [8, 8], "f2": [0, 8]}
+    rows = {"f2": [0.0, 2.0], "f1": [0.0, 2.0], "f0": [0.0, 2.0]}
+    weighed = compare([ROUGH, wide], sensitive="f2", gaps=2, data=rows).rows[0]
+    assert [r.measures["rows"].share for r in weighed.results if r is not None] == [0.0, 1.0]
 
 
 def test_guards_are_each_models_own(tmp_path: Path) -> None:

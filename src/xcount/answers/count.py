@@ -53,15 +53,8 @@ CONTEXT_SECONDS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CountOptions(
-    TrustOption,
-    ClusterOption,
-    ExplainOptions,
-    MeasureOptions,
-    CountingOptions,
-    QuestionOptions,
-):
-    """The options of a count."""
+class AnswerOptions(MeasureOptions, CountingOptions):
+    """How to count and to weigh, and the verdict on the answer."""
 
     max_share: object = field(
         default=None,
@@ -73,6 +66,37 @@ class CountOptions(
             metavar="SHARE",
         ),
     )
+    on_progress: Callable[[Progress], None] | None = field(
+        default=None,
+        metadata=python_option(
+            "called a few times a second; a KeyboardInterrupt raised in it ends the count with the "
+            "bounds found so far. A notebook shows a bar unless this is given."
+        ),
+    )
+
+    def count_settings(self, **more: Any) -> Settings:
+        """Return the settings of a count: accuracy, limits and the requested verdict."""
+        limit = self.max_share
+        return self.settings(
+            max_share=None if limit is None else Limit.share(limit, "--max-share (max_share)"),
+            judge=self.judge,
+            on_progress=self.on_progress,
+            **more,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountOptions(
+    AnswerOptions,
+    TrustOption,
+    ClusterOption,
+    ExplainOptions,
+    MeasureOptions,
+    CountingOptions,
+    QuestionOptions,
+):
+    """The options of a count."""
+
     profile: bool = field(
         default=False,
         metadata=option(
@@ -99,23 +123,6 @@ class CountOptions(
     grid: Grid | None = field(
         default=None, metadata=python_option("the cells to count in, if not those of the model.")
     )
-    on_progress: Callable[[Progress], None] | None = field(
-        default=None,
-        metadata=python_option(
-            "called a few times a second; a KeyboardInterrupt raised in it ends the count with the "
-            "bounds found so far. A notebook shows a bar unless this is given."
-        ),
-    )
-
-    def count_settings(self) -> Settings:
-        """Return the settings of a count: accuracy, limits and the requested verdict."""
-        limit = self.max_share
-        return self.settings(
-            max_share=None if limit is None else Limit.share(limit, "--max-share (max_share)"),
-            judge=self.judge,
-            want_profile=self.profile,
-            on_progress=self.on_progress,
-        )
 
 
 @takes(CountOptions)
@@ -142,7 +149,7 @@ def count(model: Any, options: CountOptions) -> CountResult:
 
     options.check_change()
     cluster = options.workers()
-    settings = options.count_settings()
+    settings = options.count_settings(want_profile=options.profile)
     options.measure_names()  # reject unknown names before reading a large model
     if options.verify:
         from xcount.verified.counter import find_engine
@@ -403,6 +410,8 @@ def _tally(problem: Problem, settings: Settings, method: str) -> Tally:
 def _counted_within(problem: Problem, settings: Settings, method: str) -> Tally:
     try:
         count_one = counter(method, problem)
+        if problem.n_masks == 1 and not settings.want_profile:  # nothing can change
+            return Tally.of_bounds(0, 0, method, StopReason.COMPLETE)
         if problem.is_split:
             from xcount.counters.parts import count_parts
             from xcount.problem.parts import parts_of

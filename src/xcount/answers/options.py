@@ -244,8 +244,8 @@ class DomainOptions:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OneQuestion:
-    """One question: features, a gap, a distance."""
+class SensitiveOption:
+    """The features that change."""
 
     sensitive: str | int | Iterable[str | int] = field(
         metadata=option(
@@ -256,6 +256,12 @@ class OneQuestion:
             is_required=True,
         )
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GapOptions:
+    """By how much outputs must differ."""
+
     gap: object = field(
         default=None,
         metadata=option(
@@ -273,6 +279,23 @@ class OneQuestion:
             metavar="P",
         ),
     )
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether a gap of some kind is given."""
+        return self.gap is not None or self.probability_gap is not None
+
+
+NO_CHANGE = (
+    "no gap given; give --gap or --probability-gap (probability_gap), or --flip to ask about the "
+    "decision"
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OneQuestion(GapOptions, SensitiveOption):
+    """One question: features, a gap, a distance."""
+
     distance: int | str | None = field(
         default="any",
         metadata=option(
@@ -289,11 +312,8 @@ class QuestionOptions(DomainOptions, ChangeOptions, OneQuestion):
 
     def check_change(self) -> None:
         """Reject a question without a change, before a large model is read."""
-        if self.gap is None and self.probability_gap is None and not self.flip:
-            raise QueryError(
-                "no gap given; give --gap or --probability-gap (probability_gap), or --flip to ask "
-                "about the decision"
-            )
+        if not (self.has_gap or self.flip):
+            raise QueryError(NO_CHANGE)
 
     def query(self, ensemble: Ensemble) -> Query:
         """Return the question about a model."""

@@ -31,6 +31,7 @@ COMMANDS = (
     "audit",
     "compare",
     "worst",
+    "diff",
     "witness",
     "repair",
     "monotone",

@@ -103,7 +103,9 @@ def check_rows_out(path: str | None, options: Mapping[str, Any]) -> None:
 def _inputs() -> list[str]:
     """Return the files that the command reads; not devices and pipes, which may be outputs, too."""
     given = click.get_current_context().params
-    named = [given.get(name) for name in ("model", "data", "domain", "population")]
+    named = [
+        given.get(name) for name in ("model", "first", "second", "data", "domain", "population")
+    ]
     files = [path for path in (*named, *given.get("models", ())) if path is not None]
     return [path for path in files if os.path.isfile(path) or not os.path.exists(path)]
 

@@ -31,6 +31,7 @@ from xcount.model.ensemble import Ensemble
 from xcount.model.tables import NOT_READ
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
+from xcount.support.workspace import Slot
 
 _ROWS_AT_ONCE = 8192
 """Rows decided between two checks of the time."""
@@ -100,6 +101,11 @@ def measure_of(name: str, grid: Grid, weighing: Weighing | None = None) -> Measu
         grid: the cells.
         weighing: the data and bounds that measures other than ``regions`` need.
     """
+    if weighing is not None and weighing.start_cells and name in _OF_COLUMNS:
+        counts = grid.cell_counts[-len(weighing.start_cells) :]
+        own = measure_of(name, columns_of(grid, weighing), replace(weighing, start_cells=()))
+        starts = zip(counts, weighing.start_cells, strict=True)
+        return own.extended(grid, [np.eye(n)[cell] for n, cell in starts])
     if name == REGIONS:
         return Mixture.uniform(grid)
     assert weighing is not None
@@ -110,6 +116,17 @@ def measure_of(name: str, grid: Grid, weighing: Weighing | None = None) -> Measu
         "population": Mixture.population,
     }
     return makers[name](grid, weighing)
+
+
+def columns_of(grid: Grid, weighing: Weighing) -> Grid:
+    """Return the grid of only the features that are columns of the data, cached."""
+    n = len(weighing.start_cells)
+    return grid.workspace.once(_COLUMNS, n, lambda: grid.without_last(n)) if n else grid
+
+
+_OF_COLUMNS = (REGIONS, "volume", "population")
+"""Measures that know nothing of features that are no columns of the data."""
+_COLUMNS: Slot[int, Grid] = Slot("the grid of the columns of data")
 
 
 def _measured(
@@ -203,13 +220,14 @@ def with_population(weighing: Weighing, grid: Grid, settings: Settings) -> Weigh
         return weighing
     rows = weighing.readable
     assert rows is not None
+    rows = rows.without_last(len(weighing.start_cells))
     limited = settings.within(0.5)
 
     def show(fraction: float, what: str) -> None:
         settings.report(Progress(fraction, 0, 1, what))
 
     population = fit_population(
-        grid,
+        columns_of(grid, weighing),
         rows,
         source=weighing.source,
         sha256=weighing.sha256,

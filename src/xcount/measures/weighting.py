@@ -45,6 +45,8 @@ class Weighing:
         sha256: hash of the file that the rows come from; None without one.
         unreadable: rows that have no meaning to the model, by the reason.
         missing_in: the names of the features that rows, or people of the population, lack.
+        start_cells: cells of the last features of a question that are no columns of the data:
+            everybody starts there (see :meth:`starting_in`).
     """
 
     names: tuple[str, ...]
@@ -56,6 +58,7 @@ class Weighing:
     sha256: str | None = None
     unreadable: Mapping[str, Sequence[int]] = field(default_factory=dict)
     missing_in: frozenset[str] = frozenset()
+    start_cells: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -112,6 +115,15 @@ class Weighing:
         lacking = () if fitted is None else (c.name for c in fitted.columns if c.has_missing)
         missing_in = frozenset(lacking) | (table.missing_in(ensemble) if table else frozenset())
         return replace(found, missing_in=missing_in)
+
+    def starting_in(self, cells: Sequence[int]) -> Weighing:
+        """Return the weighing of a question with more features: categories, by their numbers.
+
+        They are no columns of the data; everybody starts in the given ones.
+        """
+        inputs = None if self.inputs is None else self.inputs.with_constants(cells)
+        bounds = (*self.bounds, *(None for _ in cells)) if self.bounds else ()
+        return replace(self, inputs=inputs, bounds=bounds, start_cells=tuple(cells))
 
     @property
     def unreadable_rows(self) -> list[int]:

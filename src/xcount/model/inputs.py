@@ -97,6 +97,16 @@ class Inputs:
         """Return the rows but for some."""
         return self.at(np.delete(np.arange(self.n_rows), rows)) if len(rows) else self
 
+    def with_constants(self, values: Sequence[float]) -> Inputs:
+        """Return the rows with more columns, each with one number in all rows."""
+        codes = np.zeros(self.n_rows, dtype=np.uint8)
+        more = (Column(np.full(1, float(value)), codes) for value in values)
+        return Inputs((*self.columns, *more), self.n_rows)
+
+    def without_last(self, n: int) -> Inputs:
+        """Return the rows without their last n columns."""
+        return Inputs(self.columns[: len(self.columns) - n], self.n_rows)
+
     def matrix(self, features: Sequence[int] | None = None) -> NDArray[np.float64]:
         """Return a matrix with a line for each row, of all or of some features."""
         chosen = self.columns if features is None else [self.columns[f] for f in features]

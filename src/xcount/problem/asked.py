@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from xcount import _core
 from xcount.model.ensemble import Ensemble
@@ -18,6 +20,7 @@ from xcount.problem.laid_trees import LaidTrees
 from xcount.problem.subproblem import Pair
 from xcount.question.grid import Grid
 from xcount.question.query import Query
+from xcount.question.rules import Box
 from xcount.support.workspace import Workspace
 
 
@@ -27,7 +30,8 @@ class Asked:
 
     Attributes:
         starts: the masks whose regions are counted; None for all. The others are only there to
-            change to. Parts of a question have them (:mod:`xcount.problem.parts`).
+            change to. Parts of a question have them (:mod:`xcount.problem.parts`), and questions
+            about two models, which start from the first.
     """
 
     ensemble: Ensemble
@@ -56,7 +60,20 @@ class Asked:
         """The number of regions that are counted."""
         if self.starts is None:
             return self.grid.n_regions
-        return self.n_combinations * len(self.starts)
+        if not self.is_split:
+            return self.n_combinations * len(self.starts)
+        boxes = self.grid.boxes(self.query.sensitive)
+        counts, sensitive = self.grid.cell_counts, self.query.sensitive
+        return sum(self.of_starts(box).n_regions(counts, sensitive) for box in boxes)
+
+    def of_starts(self, box: Box) -> Box:
+        """Return a box with only the masks to start from that are counted."""
+        if self.starts is None:
+            return box
+        counted = np.zeros([self.grid.axes[f].n_cells for f in self.query.sensitive], np.bool_)
+        counted.ravel()[list(self.starts)] = True
+        belonging = box.masks if box.starts is None else box.starts
+        return replace(box, starts=counted if belonging is None else counted & belonging)
 
     @property
     def counted_masks(self) -> Sequence[int]:

@@ -42,6 +42,7 @@ class Part:
     def of_box(cls, whole: Problem, box: Box) -> Part:
         """Return the question in a box."""
         grid, sensitive = whole.grid, whole.query.sensitive
+        box = whole.of_starts(box)
         cells = [np.array(box.cells.get(f, range(n))) for f, n in enumerate(grid.cell_counts)]
         exists = np.ones([grid.axes[f].n_cells for f in sensitive], dtype=np.bool_)
         if box.masks is not None:

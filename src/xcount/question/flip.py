@@ -174,14 +174,14 @@ class Flip(Change):
 
     @property
     def effect(self) -> str:
-        sure = "" if self.sureness is None else f" made with {self._sure}"
+        sure = "" if self.sureness is None else f" made with {self.sure_text}"
         return f"decision{sure}{SIDEWAYS[self.direction]}"
 
     def outcome(self, modal: str, margin: str, of_class: str) -> str:
         is_any = self.direction == "any"
         if self.sureness is not None:
             goes = "change" if is_any else f"move {self.direction}"
-            return f"a decision made with {self._sure} {modal} {goes}"
+            return f"a decision made with {self.sure_text} {modal} {goes}"
         return (
             f"the model {modal} decide differently"
             if is_any
@@ -189,18 +189,19 @@ class Flip(Change):
         )
 
     def asked(self, of_class: str, rounded: str) -> str:
-        sure = "" if self.sureness is None else f", made with {self._sure},"
+        sure = "" if self.sureness is None else f", made with {self.sure_text},"
         where = "" if self.cutoff is None else f" (cut-off {shown_decimal(self.cutoff)})"
         return f"the decision{where}{sure} flip{SIDEWAYS[self.direction]}"
 
     @property
     def _details(self) -> str:
         where = "" if self.cutoff is None else f" at the cut-off {shown_decimal(self.cutoff)}"
-        sure = "" if self.sureness is None else f", from one made with {self._sure}"
+        sure = "" if self.sureness is None else f", from one made with {self.sure_text}"
         return f"{SIDEWAYS[self.direction]}{where}{sure}"
 
     @property
-    def _sure(self) -> str:
+    def sure_text(self) -> str:
+        """How sure the flipped decision must be, in words."""
         assert self.sureness is not None
         return f"a probability of at least {shown_decimal(self.sureness.least)}"
 

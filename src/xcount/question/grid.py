@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from xcount.errors import QueryError
+from xcount.model.align import joint_feature
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.inputs import Inputs
 from xcount.question.allowed import ALL_CHANGES, Allowed, ChangeAxis, Exchange
@@ -456,7 +457,7 @@ class Grid:
         guards, sets = collect_guards(trees, first.n_features, dtype)
         axes = []
         for index in range(first.n_features):
-            feature = _joined([ensemble.features[index] for ensemble in ensembles])
+            feature = joint_feature([ensemble.features[index] for ensemble in ensembles])
             is_placed = missing == "cell" or (missing == "auto" and feature.name in missing_in)
             axis = _axis(feature, guards[index], sets[index], is_placed, dtype)
             no_targets = frozenset() if domain.unknown else feature.unknown_codes
@@ -662,6 +663,10 @@ class Grid:
             found[whole] = ~self.holds(regions[whole])
         return found
 
+    def without_last(self, n: int) -> Grid:
+        """Return the grid without its last n features, which no rule is about."""
+        return replace(self, axes=self.axes[: len(self.axes) - n])
+
     def point(self, cells: Sequence[int]) -> NDArray[np.float64]:
         """Return an input that the library itself routes into the region."""
         values = [
@@ -669,34 +674,6 @@ class Grid:
             for axis, cell in zip(self.axes, cells, strict=True)
         ]
         return np.array(values, dtype=np.float64)
-
-
-def _joined(features: list[Feature]) -> Feature:
-    """Return one feature that allows every value that any of the models allows."""
-    first = features[0]
-    if len({feature.is_categorical for feature in features}) > 1:
-        raise QueryError(f"feature {first.name!r} is categorical in one model, numeric in another")
-    takes_missing = all(feature.takes_missing for feature in features)
-    can_be_missing = takes_missing and any(feature.can_be_missing for feature in features)
-    missing_as = first.missing_as if takes_missing and not can_be_missing else None
-    like_missing = tuple(dict.fromkeys(x for feature in features for x in feature.like_missing))
-    if first.categories is None or all(f.categories == first.categories for f in features):
-        return replace(
-            first,
-            can_be_missing=can_be_missing,
-            like_missing=like_missing,
-            missing_as=missing_as,
-            unknown_is_missing=all(feature.unknown_is_missing for feature in features),
-            other_is_unknown=all(feature.other_is_unknown for feature in features),
-        )
-    codes = tuple(sorted({code for f in features for code in f.categories or ()}))
-    names = {
-        c: label
-        for f in features
-        for c, label in zip(f.categories or (), f.labels or (), strict=False)
-    }
-    labels = tuple(names[code] for code in codes) if all(code in names for code in codes) else None
-    return Feature(first.name, codes, labels, can_be_missing)
 
 
 def _axis(

@@ -8,12 +8,14 @@ if TYPE_CHECKING:
     from xcount.report.markdown import markdown_report
     from xcount.report.page.audit import html_report
     from xcount.report.page.comparison import html_comparison
+    from xcount.report.page.diff import html_diff
     from xcount.report.spreadsheet import csv_comparison, csv_report
 
 __all__ = [
     "csv_comparison",
     "csv_report",
     "html_comparison",
+    "html_diff",
     "html_report",
     "markdown_report",
 ]
@@ -22,6 +24,7 @@ _HOMES = {
     "csv_comparison": "xcount.report.spreadsheet",
     "csv_report": "xcount.report.spreadsheet",
     "html_comparison": "xcount.report.page.comparison",
+    "html_diff": "xcount.report.page.diff",
     "html_report": "xcount.report.page.audit",
     "markdown_report": "xcount.report.markdown",
 }

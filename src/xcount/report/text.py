@@ -61,7 +61,7 @@ STOPPED = {
     StopReason.INTERRUPTED: "interrupted",
 }
 
-_ASKED_OF = {
+ASKED_OF = {
     REGIONS: "In how many regions",
     "volume": "In what share of the volume",
     "marginals": "For what share by marginals",
@@ -96,7 +96,7 @@ def question_text(result: CountResult, measure: str | None = None) -> str:
     rounded = "" if result.precision is None else f" (leaves at {result.precision} decimals)"
     of_class = f" of class {result.class_label}" if result.class_label else ""
     asked = result.change.asked(of_class, rounded)
-    return f"{_ASKED_OF[measure or result.judge]} does {asked} if only {names} {many}, {how}?"
+    return f"{ASKED_OF[measure or result.judge]} does {asked} if only {names} {many}, {how}?"
 
 
 def answer_text(result: CountResult) -> str:
@@ -116,17 +116,7 @@ def count_tables(result: CountResult) -> list[RenderableType]:
     if result.domain:
         card.add_row("Domain", result.domain.text)
     card.add_row("Regions", f"{count_text(result.n_regions)} (the model's own grid)")
-    card.add_row("Sensitive", (answer_text(result), "bold"))
-    card.add_row("Share", share_interval(result))
-    if result.judge == REGIONS:
-        _add_verdict(card, result)
-    for name, measured in result.measures.items():
-        card.add_row(f"By {name}", measured_text(measured, result.sensitive))
-    if (realism := realism_words([result])) is not None:
-        card.add_row("Population", realism)
-    if result.judge != REGIONS:
-        _add_verdict(card, result)
-    card.add_row("Run", _run_text(result))
+    add_answer(card, result, "Sensitive")
     tables: list[RenderableType] = [card]
     if result.profile is not None:
         tables.extend(_profile_tables(result.profile, result.change))
@@ -135,6 +125,32 @@ def count_tables(result: CountResult) -> list[RenderableType]:
 
         tables.extend(explanation_tables(result))
     return tables
+
+
+def add_answer(
+    card: Card, result: CountResult, what: str, more: Sequence[tuple[str, str]] = ()
+) -> None:
+    """Add the count, the shares, the verdict and the run to a card.
+
+    Args:
+        card: the card.
+        result: the count.
+        what: what was counted.
+        more: rows that follow the shares.
+    """
+    card.add_row(what, (answer_text(result), "bold"))
+    card.add_row("Share", share_interval(result))
+    if result.judge == REGIONS:
+        _add_verdict(card, result)
+    for name, measured in result.measures.items():
+        card.add_row(f"By {name}", measured_text(measured, result.sensitive))
+    if (realism := realism_words([result])) is not None:
+        card.add_row("Population", realism)
+    for label, text in more:
+        card.add_row(label, text)
+    if result.judge != REGIONS:
+        _add_verdict(card, result)
+    card.add_row("Run", _run_text(result))
 
 
 def _all_digits(count: int) -> str:

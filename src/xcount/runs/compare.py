@@ -291,9 +291,10 @@ class CompareOptions(BatchOptions):
 def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
     """Ask several models the same questions on the grid of all their guards.
 
-    The models need the same features and classes, in any order; ``class_`` and default gaps are the
-    first model's. Rows, bounds and a population are the same for all models, so that their shares
-    under a measure are comparable, too.
+    Features are matched by name, and a model ignores those that only others have. The models need
+    the same classes, in any order; ``class_`` and default gaps are the first model's. Rows, bounds
+    and a population are the same for all models, so that their shares under a measure are
+    comparable, too.
 
     Args:
         models: model files, live models or ensembles, in a list or one after the other; the first

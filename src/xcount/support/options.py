@@ -81,6 +81,16 @@ def options_of(cls: Any) -> list[tuple[Field[Any], Option]]:
     return [(each, each.metadata[_OPTION]) for each in fields(cls)]
 
 
+def takes_two(
+    options: Callable[Arguments, Options],
+) -> Callable[
+    [Callable[[Model, Model, Options], Result]],
+    Callable[Concatenate[Model, Model, Arguments], Result],
+]:
+    """Return the decorator :func:`takes` for a function of two models and options."""
+    return takes(options)  # type: ignore[arg-type, return-value]  # it takes any number of models
+
+
 def takes(
     options: Callable[Arguments, Options],
     *,
@@ -100,8 +110,9 @@ def takes(
         function: Callable[[Model, Options], Result],
     ) -> Callable[Concatenate[Model, Arguments], Result]:
         signature = _signature(function, options)
-        first = next(iter(signature.parameters))
+        models = list(inspect.signature(function).parameters)[:-1]
         make: Callable[..., Options] = options
+        call: Callable[..., Result] = function
 
         @functools.wraps(function)
         def called(*args: Any, **given: Any) -> Result:
@@ -109,9 +120,9 @@ def takes(
             _check_names(function.__name__, given, list(signature.parameters))
             several = ([*args],) if gathers and len(args) > 1 else args
             arguments = signature.bind(*several, **given).arguments
-            model = arguments.pop(first)
+            given_models = [arguments.pop(name) for name in models]
             with _shown(function.__name__, make(**arguments)) as made:
-                return function(model, made)
+                return call(*given_models, made)
 
         called.__doc__ = _documented(function.__doc__ or "", options)
         called.__signature__ = signature  # type: ignore[attr-defined]  # which inspect reads
@@ -150,9 +161,9 @@ def _check_names(function: str, given: Iterable[str], known: Sequence[str]) -> N
 def _signature(function: Callable[..., Any], options: Callable[..., Any]) -> inspect.Signature:
     """Return a function's signature with one keyword argument for each option."""
     own = inspect.signature(function)
-    first = next(iter(own.parameters.values()))
+    models = list(own.parameters.values())[:-1]
     keywords = inspect.signature(options).parameters.values()
-    return own.replace(parameters=[first, *keywords])
+    return own.replace(parameters=[*models, *keywords])
 
 
 def _documented(docstring: str, options: Any) -> str:

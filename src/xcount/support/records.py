@@ -161,7 +161,8 @@ def _fields(cls: type) -> tuple[RecordField, ...]:
         for f in dataclasses.fields(cls)
         for kind, about in _annotated(hints[f.name])
     ]
-    for name, member in vars(cls).items():
+    members = {n: member for each in reversed(cls.__mro__) for n, member in vars(each).items()}
+    for name, member in members.items():
         getter: Any = getattr(member, "fget", None) or getattr(member, "func", None)
         if getter in _WRITTEN:
             about = _WRITTEN[getter]

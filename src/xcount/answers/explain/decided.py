@@ -15,9 +15,9 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from xcount.model.ensemble import Ensemble, Feature, Tree
+from xcount.model.ensemble import Ensemble, Feature
+from xcount.model.grafts import step, zero_under
 from xcount.problem.problem import Problem
 from xcount.question.flip import Flip
 from xcount.question.grid import Axis, Grid
@@ -60,52 +60,14 @@ def problem_of_not_deciding(problem: Problem, decision: Decision) -> Problem:
 def _switched(ensemble: Ensemble, decision: Decision) -> Ensemble:
     """Return the ensemble with the switch as its last feature."""
     feature = ensemble.n_features
-    trees = [_below_switch(tree, feature) for tree in ensemble.trees]
+    trees = [zero_under(tree, feature, OFF) for tree in ensemble.trees]
     cutoff = decision.flip.cutoff
     # Beyond all bases and the cut-off; a power of two, so that no sum of leaves is rounded.
     least = sum(map(abs, ensemble.base)) + abs(float(cutoff or 0)) + 1
     constant = 2.0 ** math.ceil(math.log2(least)) * ensemble.divisor
     is_below = cutoff is not None and decision.value == 0
     output = 0 if cutoff is not None else decision.value
-    trees.append(_constant_where_off(-constant if is_below else constant, feature, output))
+    trees.append(step(feature, -constant if is_below else constant, 0.0, output))
     return replace(
         ensemble, features=(*ensemble.features, _SWITCH), trees=tuple(trees), encoding=None
-    )
-
-
-def _below_switch(tree: Tree, switch: int) -> Tree:
-    """Return the tree below a test of the switch: 0 if the switch is off."""
-    return Tree(  # 0: off? -> 1, a leaf of 0; else 2, the tree
-        feature=np.concatenate([[switch, -1], tree.feature]).astype(np.int32),
-        threshold=np.concatenate([[np.nan, np.nan], tree.threshold]),
-        left=np.concatenate([[1, -1], _moved(tree.left)]).astype(np.int32),
-        right=np.concatenate([[2, -1], _moved(tree.right)]).astype(np.int32),
-        missing_left=np.concatenate([[False, False], tree.missing_left]),
-        zero_side=np.concatenate([[0, 0], tree.zero_side]).astype(np.int8),
-        value=np.concatenate([[0.0, 0.0], tree.value]),
-        left_categories={
-            0: frozenset({OFF}),
-            **{node + 2: codes for node, codes in tree.left_categories.items()},
-        },
-        left_ranges={node + 2: ends for node, ends in tree.left_ranges.items()},
-        output=tree.output,
-    )
-
-
-def _moved(children: NDArray[np.int32]) -> NDArray[np.int32]:
-    return np.where(children >= 0, children + 2, -1)
-
-
-def _constant_where_off(value: float, switch: int, output: int) -> Tree:
-    """Return a tree that adds a constant if the switch is off."""
-    return Tree(
-        feature=np.array([switch, -1, -1], dtype=np.int32),
-        threshold=np.full(3, np.nan),
-        left=np.array([1, -1, -1], dtype=np.int32),
-        right=np.array([2, -1, -1], dtype=np.int32),
-        missing_left=np.zeros(3, dtype=np.bool_),
-        zero_side=np.zeros(3, dtype=np.int8),
-        value=np.array([0.0, value, 0.0]),
-        left_categories={0: frozenset({OFF})},
-        output=output,
     )

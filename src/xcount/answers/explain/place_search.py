@@ -101,6 +101,7 @@ class PlaceSearch:
             own = slice(self._starts[feature], self._starts[feature + 1])
             sets = _Sets.of(axis, p[own], q[own], allowed)
             worth = self._worth(sets.p, sets.q) * sets.factors
+            worth[sets.q > q[own].sum() - _NOBODY] = 0.0  # a condition that leaves out nobody
             if len(worth) and worth.max() > candidate.worth:
                 chosen = sets.flags(int(np.argmax(worth)))
                 if not (chosen == allowed).all():
@@ -148,6 +149,10 @@ def _runs(axis: Axis, cells: NDArray[np.bool_]) -> Iterator[NDArray[np.bool_]]:
     for first, end in zip(edges[::2], edges[1::2], strict=True):
         numbers = np.arange(axis.n_cells)
         yield (first <= numbers) & (numbers < end)
+
+
+_NOBODY = 1e-12
+"""A fraction that is only rounding."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,12 +27,26 @@ MAX_TURNS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class Side:
     """The library's predictions at one input of a pair; None for those it does not make."""
 
     margins: tuple[Fraction, ...]
     decision: int | None
     probabilities: tuple[Fraction, ...] | None
+
+
+def sides_of(ensemble: Ensemble, model: Any, rows: Any, trust_pickle: bool) -> list[Side]:
+    """Return what the library predicts at each row, as the model itself takes rows."""
+    from xcount.model.loaders.predictions import library_predictions
+
+    found = library_predictions(ensemble, model, rows, trust_pickle=trust_pickle)
+    sides = []
+    for i, margins in enumerate(found.margins.tolist()):
+        decision = None if found.decisions is None else int(found.decisions[i])
+        shares = None if found.probabilities is None else found.probabilities[i].tolist()
+        probabilities = None if shares is None else tuple(map(Fraction, shares))
+        sides.append(Side(tuple(map(Fraction, margins)), decision, probabilities))
+    return sides
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +71,8 @@ class Verifier:
         points = [point for witness in found for point in (witness.point, witness.other)]
         rows = self.problem.ensemble.columns_of(np.array(points))
         check(ensemble, self.model, rows, trust_pickle=self.trust_pickle)
-        sides, room = self._sides(rows), rounding_bound(ensemble, rows)
+        sides = sides_of(ensemble, self.model, rows, self.trust_pickle)
+        room = rounding_bound(ensemble, rows)
         kept = []
         for i, witness in enumerate(found):
             a, b = sides[2 * i], sides[2 * i + 1]
@@ -73,20 +88,6 @@ class Verifier:
                 output = query.change.shown_output(before)
                 kept.append(replace(witness, library_margins=(before[output], after[output])))
         return kept
-
-    def _sides(self, rows: Any) -> list[_Side]:
-        from xcount.model.loaders.predictions import library_predictions
-
-        found = library_predictions(
-            self.problem.ensemble.source, self.model, rows, trust_pickle=self.trust_pickle
-        )
-        sides = []
-        for i, margins in enumerate(found.margins.tolist()):
-            decision = None if found.decisions is None else int(found.decisions[i])
-            shares = None if found.probabilities is None else found.probabilities[i].tolist()
-            probabilities = None if shares is None else tuple(map(Fraction, shares))
-            sides.append(_Side(tuple(map(Fraction, margins)), decision, probabilities))
-        return sides
 
     def drawn(
         self, n: int, draw: Callable[[int, int], list[Witness]], expired: Callable[[], bool]
@@ -125,7 +126,7 @@ def left_out_text(n_dropped: int, n_found: int, precision: int | None) -> str:
     )
 
 
-def _confirms(change: Change, ensemble: Ensemble, before: _Side, after: _Side) -> bool:
+def _confirms(change: Change, ensemble: Ensemble, before: Side, after: Side) -> bool:
     """Return whether the library's own numbers differ as the question requires."""
     if isinstance(change, Flip):
         return _confirms_flip(change, ensemble, before, after)
@@ -136,12 +137,20 @@ def _confirms(change: Change, ensemble: Ensemble, before: _Side, after: _Side) -
     return change.differs(before.margins, after.margins)
 
 
-def _confirms_flip(change: Flip, ensemble: Ensemble, before: _Side, after: _Side) -> bool:
-    start, end = before.decision, after.decision
-    if start is None or end is None or not _is_own(change, ensemble):
-        start, end = change.decision(before.margins), change.decision(after.margins)
-    if not change.counts(start, end):
-        return False
+def _confirms_flip(change: Flip, ensemble: Ensemble, before: Side, after: Side) -> bool:
+    start, end = (decision_of(change, ensemble, side) for side in (before, after))
+    return change.counts(start, end) and is_sure_enough(change, before, start)
+
+
+def decision_of(change: Flip, ensemble: Ensemble, side: Side) -> int:
+    """Return the library's own decision; from its margins if it makes another one, or none."""
+    if side.decision is None or not _is_own(change, ensemble):
+        return change.decision(side.margins)
+    return side.decision
+
+
+def is_sure_enough(change: Flip, before: Side, start: int) -> bool:
+    """Return whether the library is as sure of its decision as the question requires."""
     if change.sureness is None:
         return True
     if before.probabilities is None:
