@@ -17,7 +17,7 @@ from xcount.cli import batch, parameters
     epilog=parameters.examples(
         "xcount diff old.json new.json --flip",
         "xcount diff old.json new.json --probability-gap 0.1 --data people.csv --explain",
-        "xcount diff model.txt converted.json --gap 0.001 --max-share 0",
+        "xcount diff model.json model.json --gap 0 --max-share 0",
         "xcount diff old.json new.json --flip --judge rows --data people.csv --max-share 1%",
         "xcount diff old.json new.json --gap 0.5 --html diff.html",
     ),

@@ -19,8 +19,6 @@ from xcount.repairs.repair import RepairOptions, repair
         "--output repaired.json",
         "xcount repair model.json --sensitive sex --gap 0.5 --also 'race: gap 0.5' "
         "--data people.csv --output repaired.json",
-        "xcount repair model.json --sensitive sex --gap 0.5 --data train.csv --test test.csv "
-        "--target income --output repaired.json",
         "xcount repair model.json --sensitive sex --probability-gap 0.1 --data people.csv "
         "--output repaired.json",
         "xcount repair model.json --sensitive sex --flip --data people.csv --output repaired.json",

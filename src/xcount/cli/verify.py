@@ -18,8 +18,7 @@ from xcount.cli import parameters
         "xcount count model.json --sensitive age --gap 2 --question age.question",
         "xcount verify age.question",
         "xcount verify age.question --model model.json --timeout 5m",
-        "xcount verify age.question --samples 10000 --json > age.json",
-        "xcount verify age.question --transcript age.json",
+        "xcount verify age.question --samples 1000 --json",
     ),
 )
 @click.argument("question", metavar="QUESTION")
