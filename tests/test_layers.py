@@ -186,6 +186,8 @@ theirs; files that are not listed (loaders, reports, commands) stand side by sid
 
 DOORS = {
     ("answers.count", "cluster"): "count is the front door of a cluster's count",
+    ("answers.diff", "cluster"): "diff is the front door of a cluster's diff",
+    ("answers.diff_result", "report"): "DiffResult.to_html is the report's front door",
     ("support.options", "report"): "public functions show a bar in a notebook",
     ("support.display", "report"): "results are the front door of cards, tables and plots",
     ("runs.batch", "cluster"): "runs are the front door of a cluster's counts",

@@ -41,7 +41,7 @@ SUPPORT = Room("support", ("small things that every room may use: numerals, memo
 
 ROOMS = (*PIPELINE, BASELINES, VERIFIED, REPAIRS, RUNS, CLUSTER, CLI, SUPPORT)
 
-NATIVE = ("support", "trees", "exact", "sampling", "diagrams", "population", "tables")
+NATIVE = ("support", "trees", "exact", "sampling", "diagrams", "population", "tables", "worst")
 """The folders of the C++ core."""
 
 
