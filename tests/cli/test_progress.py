@@ -191,7 +191,7 @@ def test_a_search_keeps_to_its_time(long_search: list[object]) -> None:
 
 
 def test_an_audit_shows_progress(tmp_path: Path) -> None:
-    """Stopped on a terminal, it leaves its table and nothing of the progress."""
+    """Stopped on a terminal, it leaves its table and how to continue, nothing of the progress."""
     # Every guard matters to the features asked about, so that no region can be left out.
     trees = [
         (s, 0.0, (f, float(t), 1.0, -1.0), 0.0)
@@ -204,5 +204,6 @@ def test_an_audit_shows_progress(tmp_path: Path) -> None:
     run = stopped_when("counts:", ["audit", model, *asked, "--jobs", "1"])
     assert "0 of 2 counts: x0" in run.shown
     assert run.status == 3
-    assert run.left == ""
+    resumed = "with --journal FILE, finished counts are kept, and --resume continues"
+    assert run.left == f"xcount: interrupted; {resumed}\r\n"
     assert "Stopped after" in run.out
