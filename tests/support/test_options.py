@@ -88,7 +88,15 @@ def test_messages_name_options_in_both_interfaces() -> None:
     context = click.Context(application)
     commands = [application.get_command(context, name) for name in COMMANDS]
     options = {opt for c in commands if c for p in c.params for opt in p.opts}
-    functions = (*ONE, *MANY, xcount.inspect)
+    others = (
+        xcount.inspect,
+        xcount.verify,
+        xcount.monotone,
+        xcount.repair,
+        xcount.diff,
+        xcount.worst,
+    )
+    functions = (*ONE, *MANY, *others)
     arguments = {name for f in functions for name in inspect.signature(f).parameters}
     for message in _messages():
         for found in re.finditer(r"(?<![\w-])(--[a-z][a-z-]*[a-z])( \((\w+)\))?", message):

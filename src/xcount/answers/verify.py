@@ -273,7 +273,7 @@ def _estimated(question: Any, options: VerifyOptions, **limits: Any) -> Verified
     """
     told = None if options.transcript is None else _transcript(options.transcript)
     if told is not None and options.samples is not None:
-        raise QueryError("a transcript has its own number of samples; leave --samples out")
+        raise QueryError("a transcript has its own number of samples, so give none")
     if told is None:
         n_samples = max(1, whole_number(options.samples, "number of samples", MOST_SAMPLES))
         seed = whole_number(options.seed, "seed")
