@@ -88,7 +88,7 @@ def test_messages_name_options_in_both_interfaces() -> None:
     context = click.Context(application)
     commands = [application.get_command(context, name) for name in COMMANDS]
     options = {opt for c in commands if c for p in c.params for opt in p.opts}
-    others = (
+    others: tuple[Any, ...] = (
         xcount.inspect,
         xcount.verify,
         xcount.monotone,

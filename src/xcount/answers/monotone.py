@@ -179,7 +179,14 @@ class FeatureOrder:
 @record("monotone", "`xcount monotone --json`: which features keep which order.")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class MonotoneResult(DisplayMixin):
-    """Which features keep which order."""
+    """Which features keep which order.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> xcount.monotone(figure_1(), decreasing="f1").verdict
+        <Verdict.PASS: 'PASS'>
+    """
 
     results: Annotated[tuple[FeatureOrder, ...], Json("One for each feature and order asked.")]
     verdict: Annotated[

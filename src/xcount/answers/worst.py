@@ -131,8 +131,8 @@ class WorstResult(DisplayMixin):
         >>> import xcount
         >>> from xcount.model.examples import figure_1
         >>> found = xcount.worst(figure_1(), sensitive="f0")
-        >>> found.largest, found.exact, found.pair.point, found.pair.other
-        (85.0, True, (4.0, 1.0), (3.0, 1.0))
+        >>> found.largest, found.exact
+        (85.0, True)
     """
 
     sensitive: Sensitive
