@@ -63,6 +63,8 @@ def load(model: Any, *, check: Any = None, trust_pickle: bool = False) -> Ensemb
 
 
 def _load_file(path: str | os.PathLike[str], trust_pickle: bool) -> Ensemble:
+    if os.path.isdir(path):
+        _refuse_folder(path)
     try:
         with ended_by_signals(), _without_collecting():
             file = files.read(path)
@@ -88,6 +90,8 @@ def _without_collecting() -> Iterator[None]:
 def parse_model(data: bytes, where: str, *, trust_pickle: bool = False) -> Ensemble:
     """Return the ensemble of a model file's content; ``where`` is its name in messages."""
     kind = files.recognise(data)
+    if kind in ("skops", "json", "unknown"):
+        _refuse_other_systems(data, where)
     if kind == "json":
         return _parse_json(data, where)
     if kind == "skops":
@@ -158,6 +162,24 @@ def _refuse_other_kinds(data: bytes, where: str) -> None:
     message = kinds.mistaken(where, data, kinds.MODEL)
     if message is not None:
         raise ModelFormatError(message)
+
+
+def _refuse_other_systems(data: bytes, where: str) -> None:
+    """Refuse models of other systems by their name."""
+    from xcount.model.loaders import kinds
+
+    message = kinds.of_another_system(where, data)
+    if message is not None:
+        raise UnsupportedModelError(message)
+
+
+def _refuse_folder(path: str | os.PathLike[str]) -> None:
+    """Refuse a folder that another system has saved as a model."""
+    from xcount.model.loaders import kinds
+
+    message = kinds.folder_of_another_system(path)
+    if message is not None:
+        raise UnsupportedModelError(message)
 
 
 def _load_live(model: Any) -> Ensemble:

@@ -59,7 +59,64 @@ RESULT = Kind(
 PAGE = Kind("an HTML page", "what --html has written", "open it in a browser")
 FORMULA = Kind("a formula", "what xcount encode has written", "give it to a model counter")
 
+PMML = Kind(
+    "a PMML document",
+    "XML",
+    "XCount reads the model that it was written from: pass the fitted model, or save it in the format "
+    "of its own library",
+)
+R_FILE = Kind(
+    "an R file (RDS or RData)",
+    "what saveRDS or save has written",
+    "in R, save the model in its library's format: xgb.save(model, 'model.json'), "
+    "lgb.save(model, 'model.txt') or catboost.save_model(model, 'model.json', file_format = 'json')",
+)
+H2O = Kind(
+    "an H2O model (MOJO or POJO)",
+    "what download_mojo or download_pojo has written",
+    "train the same trees with XGBoost, LightGBM or scikit-learn, and save that model",
+)
+SPARK = Kind(
+    "a model of Spark ML",
+    "what save of a pipeline or model has written",
+    "of XGBoost on Spark, save model.get_booster() as JSON, of SynapseML's LightGBM call "
+    "saveNativeModel; train other models with one of these libraries",
+)
+NETWORK = Kind(
+    "a neural network (Keras, PyTorch or TensorFlow)",
+    "weights of layers",
+    "XCount counts regions of tree ensembles; a network has none that can be listed",
+)
+ML_MODEL = Kind(
+    "the MLmodel file of an MLflow model",
+    "YAML that lists its flavors",
+    "give the folder that it is in",
+)
+OTHER_SYSTEMS = (PMML, R_FILE, H2O, SPARK, NETWORK, ML_MODEL)
+"""Models that exist, but that XCount does not read."""
+
 _START_BYTES = 2**16
+_OTHER_SYSTEMS_MARKS: tuple[tuple[re.Pattern[bytes], Kind], ...] = (
+    (re.compile(rb"(?s)(<\?xml.{0,200}?\?>)?\s*(<!--.{0,2000}?-->\s*)*<PMML\b"), PMML),
+    (re.compile(rb"RD[AX][23]\n|X\n\0\0\0[\2\3]\0|A\n[23]\n"), R_FILE),
+    (re.compile(rb"(?s)PK\x03\x04.{0,4000}?(model\.ini|experimental/modelDetails\.json)"), H2O),
+    (re.compile(rb"(?s).{0,4000}?\bimport hex\.genmodel\."), H2O),
+    (re.compile(rb'(?s)\{.{0,400}?"class":\s*"org\.apache\.spark\.ml\.'), SPARK),
+    (re.compile(rb"\x89HDF\r\n"), NETWORK),
+    (
+        re.compile(
+            rb"(?s)PK\x03\x04.{26}[^/]{0,80}(/data\.pkl|/\.format_version|model\.weights\.h5)"
+        ),
+        NETWORK,
+    ),
+    (re.compile(rb"(?s)PK\x03\x04.{26}metadata\.json.{0,4000}?config\.json"), NETWORK),
+    (re.compile(rb"(?s)(?:[a-z_]+:[^\n]*\n|[ \t]+[^\n]*\n)*?flavors:\s*\n"), ML_MODEL),
+)
+_FOLDER_MARKS: tuple[tuple[tuple[str, ...], Kind], ...] = (
+    (("metadata", "data"), SPARK),
+    (("metadata", "stages"), SPARK),
+    (("saved_model.pb",), NETWORK),
+)
 _JSON_MARKS: tuple[tuple[re.Pattern[bytes], Kind], ...] = (
     (re.compile(rb'\{\s*"kind":\s*"(run|result)"'), JOURNAL),
     (re.compile(rb'\{\s*"format":\s*"xcount-population'), POPULATION),
@@ -87,6 +144,9 @@ def kind_of(data: bytes) -> Kind | None:
     start = data[:_START_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip()
     if start.startswith(b"PAR1"):
         return TABLE
+    for mark, kind in _OTHER_SYSTEMS_MARKS:
+        if mark.match(start):
+            return kind
     form = files.recognise(start)
     if form in _BINARY:
         return _BINARY[form]
@@ -111,6 +171,24 @@ def mistaken(path: str | os.PathLike[str], data: bytes, expected: Kind) -> str |
         return None
     use = kind.use.replace("PATH", shlex.quote(name))
     return f"{name} is {kind.words}, not {expected.expected}; {use}"
+
+
+def of_another_system(path: str | os.PathLike[str], data: bytes) -> str | None:
+    """Say what model of another system a file holds, and what to do; None for other files."""
+    return _not_read(path, kind_of(data))
+
+
+def folder_of_another_system(path: str | os.PathLike[str]) -> str | None:
+    """Say what model of another system a folder holds, and what to do; None for other folders."""
+    held = {entry.name for entry in os.scandir(path)}
+    kind = next((kind for names, kind in _FOLDER_MARKS if held.issuperset(names)), None)
+    return _not_read(path, kind)
+
+
+def _not_read(path: str | os.PathLike[str], kind: Kind | None) -> str | None:
+    if kind not in OTHER_SYSTEMS:
+        return None
+    return f"{os.fspath(path)} is {kind.words}, which XCount does not read; {kind.use}"
 
 
 def unreadable(path: str | os.PathLike[str], error: OSError, expected: Kind) -> str:
