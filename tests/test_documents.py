@@ -23,7 +23,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 EXTRACT = "../examples/adult-extract.csv.gz"
-MODULES = {"xgboost-cpu": "xgboost", "scikit-learn": "sklearn"}
+MODULES = {"interpret-core": "interpret", "xgboost-cpu": "xgboost", "scikit-learn": "sklearn"}
 """Packages that are imported by another name."""
 
 

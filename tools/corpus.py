@@ -134,6 +134,24 @@ def _catboost_buckets(folder: Path) -> bytes:
     return (folder / "catboost.json").read_bytes()
 
 
+def interpret_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the JSON export: numbers, categories, missing values and a pair."""
+    import warnings
+
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    rows, two, _ = rows_and_labels()
+    kinds = ["continuous", "continuous", "continuous", "nominal"]
+    sizes = {"max_bins": 6, "max_interaction_bins": 4, "max_rounds": 20, "outer_bags": 1}
+    model = ExplainableBoostingClassifier(
+        feature_types=kinds, interactions=[(0, 3)], n_jobs=1, random_state=0, **sizes
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of missing values, and that the format may change
+        model.fit(rows, two).to_json(str(folder / "ebm.json"), "minimal", None)
+    yield "interpret-ebm.json", (folder / "ebm.json").read_bytes()
+
+
 def sklearn_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Yield skops files of the smallest models of each kind."""
     import skops.io
@@ -168,7 +186,13 @@ def main() -> int:
     folder = CORPUS / "seeds"
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        for files in (xgboost_files, lightgbm_files, catboost_files, sklearn_files):
+        for files in (
+            xgboost_files,
+            lightgbm_files,
+            catboost_files,
+            interpret_files,
+            sklearn_files,
+        ):
             for name, data in files(Path(scratch)):
                 (folder / name).write_bytes(data)
                 print(f"{name}: {len(data)} bytes")

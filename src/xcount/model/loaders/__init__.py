@@ -26,6 +26,7 @@ _LIVE_HOMES = {
     "lightgbm": "xcount.model.loaders.lightgbm_text",
     "sklearn": "xcount.model.loaders.sklearn_models",
     "catboost": "xcount.model.loaders.catboost_models",
+    "interpret": "xcount.model.loaders.explainable_boosting",
 }
 
 
@@ -33,8 +34,8 @@ def load(model: Any, *, check: Any = None, trust_pickle: bool = False) -> Ensemb
     """Return the ensemble of a model file or a live model.
 
     Args:
-        model: a path, a live model of XGBoost, LightGBM, scikit-learn or CatBoost, a scikit-learn
-            pipeline around one, or an Ensemble.
+        model: a path, a live model of XGBoost, LightGBM, scikit-learn, CatBoost or interpret, a
+            scikit-learn pipeline around one, or an Ensemble.
         check: rows that the original library predicts too; a mismatch is refused.
         trust_pickle: whether a pickle or joblib file may be opened, which runs its code, or a
             skops file with a model of another library.
@@ -144,6 +145,9 @@ def _parse_json(data: bytes, where: str) -> Ensemble:
     if "oblivious_trees" in document or "features_info" in document or "trees" in document:
         home = "xcount.model.loaders.catboost_models"
         return _call(home, "from_document", document, where, "catboost-json")
+    if "ebm" in document:
+        home = "xcount.model.loaders.explainable_boosting"
+        return _call(home, "from_document", document, where, "interpret-ebm-json")
     if "tree_info" in document:
         raise UnsupportedModelError(
             f"{where}: LightGBM's JSON dump; save the model as text instead (Booster.save_model)"
@@ -151,7 +155,7 @@ def _parse_json(data: bytes, where: str) -> Ensemble:
     _refuse_other_kinds(data, where)
     raise ModelFormatError(
         f"{where}: JSON, but not a model: expected XGBoost's 'learner', an array of trees, "
-        "or CatBoost's 'oblivious_trees'"
+        "CatBoost's 'oblivious_trees' or the 'ebm' of interpret"
     )
 
 
@@ -189,7 +193,7 @@ def _load_live(model: Any) -> Ensemble:
             return _call(home, "from_live", model)
     raise UnsupportedModelError(
         f"cannot load a {type(model).__module__}.{type(model).__qualname__}; expected a path or a "
-        "live model of XGBoost, LightGBM, scikit-learn or CatBoost"
+        "live model of XGBoost, LightGBM, scikit-learn, CatBoost or interpret (EBM)"
     )
 
 

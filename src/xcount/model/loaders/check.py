@@ -23,7 +23,10 @@ from xcount.model.loaders import files
 _OTHER_HOMES = {
     "sklearn": "xcount.model.loaders.sklearn_models",
     "catboost": "xcount.model.loaders.catboost_models",
+    "interpret": "xcount.model.loaders.explainable_boosting",
 }
+_BY_CODES = ("catboost", "interpret")
+"""Libraries that take categories by name, so that codes need the features to say which."""
 
 
 def check(ensemble: Ensemble, model: Any, rows: ArrayLike, *, trust_pickle: bool = False) -> None:
@@ -124,7 +127,7 @@ def _library_margins(
         if library not in _OTHER_HOMES:
             return raw_predictions(ensemble, source, rows)
         home = import_module(_OTHER_HOMES[library])
-        features = (ensemble.features,) if library == "catboost" else ()
+        features = (ensemble.features,) if library in _BY_CODES else ()
         margins: NDArray[np.float64] = home.raw_predictions(source, rows, *features)
         return margins
     except XCountError:

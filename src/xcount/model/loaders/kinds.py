@@ -124,7 +124,9 @@ _JSON_MARKS: tuple[tuple[re.Pattern[bytes], Kind], ...] = (
     (re.compile(rb'\{\s*"sensitive":[^\n]*"n_regions":'), RESULT),
     (re.compile(rb'\{\s*"model":\s*\{\s*"path":'), RESULT),
     (
-        re.compile(rb'(?s).{0,400}?"(learner|oblivious_trees|features_info|model_info|nodeid)":'),
+        re.compile(
+            rb'(?s).{0,400}?"(learner|oblivious_trees|features_info|model_info|nodeid|ebm)":'
+        ),
         MODEL,
     ),
 )

@@ -59,6 +59,8 @@ def _classified(ensemble: Ensemble, model: Any, rows: Numbers) -> Classified:
         return _by_scikit_learn(model, rows)
     if library == "catboost":
         return _by_catboost(ensemble, model, rows)
+    if library == "interpret":
+        return _by_interpret(ensemble, model, rows)
     predicted = check.raw_predictions(ensemble, model, rows, are_margins=False)
     if predicted.shape[1] < ensemble.n_outputs:  # multi:softmax predicts classes
         return predicted[:, 0].astype(np.int64), None
@@ -77,6 +79,13 @@ def _by_scikit_learn(model: Any, rows: Numbers) -> Classified:
         return _NOTHING if inside is None else _classified(*inside)
     predicted, probabilities = sklearn_models.classified(opened, rows)
     return _indices(predicted, opened.classes_), probabilities
+
+
+def _by_interpret(ensemble: Ensemble, model: Any, rows: Numbers) -> Classified:
+    from xcount.model.loaders import explainable_boosting
+
+    predicted, probabilities = explainable_boosting.classified(model, rows, ensemble.features)
+    return _indices(predicted, model.classes_), probabilities
 
 
 def _by_catboost(ensemble: Ensemble, model: Any, rows: Numbers) -> Classified:
