@@ -94,6 +94,7 @@ def jobs_of(study: Study, options: Namespace) -> list[Job]:
                 jobs=study.jobs,
                 isolated=study.isolated,
                 workers=options.workers,
+                processor_time=study.processor_time,
             ),
             tuple(instances),
         )

@@ -76,9 +76,16 @@ def hard_order(instances: Sequence[Instance]) -> list[Instance]:
     return sorted(found, key=lambda i: given_up[i.name]["high"] / max(1, given_up[i.name]["low"]))
 
 
+def census_order(instances: Sequence[Instance]) -> list[Instance]:
+    """Return all instances of depths 3 and 4, then of depth 5, then of 6; each a fair sample."""
+    ordered = stratified_order(instances)
+    return sorted(ordered, key=lambda instance: max(4, instance.depth))
+
+
 SUITES = {
     "paper": Suite(paper_instances),
     "methods": Suite(paper_instances),
+    "census": Suite(paper_instances, census_order),
     "hard": Suite(paper_instances, hard_order),
     "ablations": Suite(adult_instances, ablations_order),
     "gaps": Suite(gap_instances, gaps_order),
@@ -101,6 +108,7 @@ class Study:
     weight: float = 1.0
     jobs: int = 1
     isolated: bool = True
+    processor_time: bool = False
 
 
 METHODS = (
@@ -143,7 +151,7 @@ FULL = (
     Study("gaps", ("xcount",), 320, 10),
     Study("methods", ("xcount",), 640, 60),
     Study("methods", CNF, 120, 60),
-    Study("methods", ("xcount",), paper.N_INSTANCES, 60),
+    Study("census", ("xcount",), paper.N_INSTANCES, 60, processor_time=True),
 )
 
 

@@ -28,6 +28,10 @@ RUNS = PROJECT / "benchmarks" / "runs"
 """Results of this machine."""
 
 
+SLOWEST = 30.0
+"""How many times as long as its limit of processor time an instance may take on a busy machine."""
+
+
 class Status(StrEnum):
     """How an instance ended."""
 
@@ -46,7 +50,11 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """How a suite is run: a resumed run must have the same settings."""
+    """How a suite is run: a resumed run must have the same settings.
+
+    With ``processor_time``, limits and seconds are the processor's, so that they do not depend on
+    what else the machine does; only instances in processes of their own can be limited so.
+    """
 
     suite: str
     method: str = "auto"
@@ -58,6 +66,12 @@ class RunSettings:
     jobs: int = 0
     isolated: bool = False
     workers: int = 1
+    processor_time: bool = False
+
+    @property
+    def wall_seconds(self) -> float:
+        """When an instance is given up at the latest, by the clock on the wall."""
+        return self.limit_seconds * (SLOWEST if self.processor_time else 1.0)
 
     @property
     def n_threads(self) -> int:
@@ -97,7 +111,7 @@ class RecordFile:
     def _resume(self, settings: RunSettings) -> None:
         lines = read_lines(self.path)
         self.path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        if not lines or lines[0].get("settings") != asdict(settings):
+        if not lines or RunSettings(**lines[0].get("settings", {"suite": ""})) != settings:
             raise ResumeError(
                 f"{self.path} holds a run with other settings; name another file with --output, "
                 "or start afresh with --restart"

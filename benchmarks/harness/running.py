@@ -158,7 +158,8 @@ def _about(instance: Instance, model: LoadedModel) -> Record:
 
 def answer(instance: Instance, model: LoadedModel, settings: RunSettings) -> Record:
     """Count one instance; whatever goes wrong becomes part of the record."""
-    started = time.perf_counter()
+    clock = processor_seconds if settings.processor_time else time.perf_counter
+    started = clock()
     try:
         result = count(
             model.ensemble,
@@ -168,7 +169,7 @@ def answer(instance: Instance, model: LoadedModel, settings: RunSettings) -> Rec
             epsilon=settings.epsilon,
             delta=settings.delta,
             seed=settings.seed,
-            timeout=settings.limit_seconds,
+            timeout=settings.wall_seconds,
             memory=settings.memory_bytes,
             jobs=settings.n_threads,
         )
@@ -178,7 +179,11 @@ def answer(instance: Instance, model: LoadedModel, settings: RunSettings) -> Rec
         outcome = {"status": Status.ERROR, "message": f"{type(error).__name__}: {error}"}
     else:
         outcome = _outcome(result, settings)
-    elapsed = time.perf_counter() - started
+    elapsed = clock() - started
+    if settings.processor_time:
+        outcome["seconds"] = elapsed
+        if elapsed > settings.limit_seconds:
+            outcome["status"] = Status.TIMEOUT
     return {
         "status": outcome.pop("status"),
         "seconds": round(outcome.pop("seconds", elapsed), 6),
@@ -186,6 +191,12 @@ def answer(instance: Instance, model: LoadedModel, settings: RunSettings) -> Rec
         "peak_memory_bytes": _peak_memory(),
         **outcome,
     }
+
+
+def processor_seconds() -> float:
+    """Return the processor time of this process and of the children that it has waited for."""
+    waited_for = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + waited_for.ru_utime + waited_for.ru_stime
 
 
 def _outcome(result: CountResult, settings: RunSettings) -> Record:
@@ -205,7 +216,7 @@ def _outcome(result: CountResult, settings: RunSettings) -> Record:
 
 def status_of(result: CountResult, settings: RunSettings) -> Status:
     """Return what a result is worth under the limits of the run."""
-    if result.seconds > settings.limit_seconds + GRACE_SECONDS:
+    if result.seconds > settings.wall_seconds + GRACE_SECONDS:
         return Status.TIMEOUT
     if result.exact:
         return Status.EXACT
@@ -279,7 +290,7 @@ def _start(
         receiver.close()
         _count_and_exit(partial(answer, instance, model, settings), settings, sender, parent)
     sender.close()
-    seconds = settings.limit_seconds + grace_seconds
+    seconds = settings.wall_seconds + grace_seconds
     return _Child(pid, receiver, _about(instance, model), seconds)
 
 
@@ -295,6 +306,9 @@ def _count_and_exit(
         limit = settings.memory_bytes + _virtual_memory()
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if settings.processor_time:
+            seconds = math.ceil(settings.limit_seconds)
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
         sender.send_bytes(json.dumps(count_it()).encode())
         status = 0
     except MemoryError:
@@ -342,6 +356,9 @@ def _finish(child: _Child, settings: RunSettings) -> Record:
     code, peak = _kill(child)
     if ending["status"] == Status.CRASH:
         ending["message"] = _how_it_died(code)
+        if code == -signal.SIGXCPU:
+            ending["status"] = Status.TIMEOUT
+            ending["seconds"] = settings.limit_seconds
         if code == -signal.SIGABRT and peak > settings.memory_bytes * 0.8:
             ending["status"] = Status.MEMORY  # an allocation failed and was not caught
     ending.setdefault("peak_memory_bytes", peak)

@@ -241,10 +241,12 @@ def conditions(run: Run) -> str:
     settings, header = run.settings, run.header
     versions = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
     mode = f"each in its own process, {settings.workers} at a time"
+    kind = " of processor time" * settings.processor_time
     memory = f"{header['machine']['memory_bytes'] / (1 << 30):.0f} GiB"
     return (
         f"Suite `{settings.suite}`, method `{settings.method}`, "
-        f"{settings.limit_seconds:g} s and {settings.memory_bytes / MIB:.0f} MiB an instance, "
+        f"{settings.limit_seconds:g} s{kind} and {settings.memory_bytes / MIB:.0f} MiB "
+        "an instance, "
         f"epsilon {settings.epsilon:g}, delta {settings.delta:g}, seed {settings.seed}; "
         f"{mode if settings.isolated else 'in one process'}, {settings.n_threads} thread(s) a "
         f"count. {versions}; {memory}, {made_on(header)}"

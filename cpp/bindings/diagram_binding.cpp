@@ -189,17 +189,21 @@ void bind_values(nb::class_<Table>& table) {
       .def(
           "encode",
           [](Table& self, const AnyForest& forest, std::size_t tree,
-             const Array<std::int32_t>& cells, const Array<std::uint32_t>& first_level) {
+             const Array<std::int32_t>& cells, const Array<std::uint32_t>& first_level,
+             bool only_fixed) {
             const GuardLayout layout{{first_level.data(), first_level.data() + first_level.size()}};
             return std::visit(
                 [&]<class Value>(const Forest<Value>& f) {
                   auto& adds = self.as<Value>();
-                  return without_lock([&] { return adds.encode(f, tree, span_of(cells), layout); });
+                  return without_lock(
+                      [&] { return adds.encode(f, tree, span_of(cells), layout, only_fixed); });
                 },
                 forest);
           },
           nb::arg("forest"), nb::arg("tree"), nb::arg("cells"), nb::arg("first_level"),
-          nb::keep_alive<0, 1>(), "The ADD of a tree, pruned where a feature's cell is fixed.")
+          nb::arg("only_fixed") = false, nb::keep_alive<0, 1>(),
+          "The ADD of a tree, pruned where a feature's cell is fixed; with only_fixed, 0 in "
+          "branches that test no such feature.")
       .def("rows", &rows_of, nb::arg("f"),
            "(node, level or -1, low, high, value limbs) of every node, children first.");
 }

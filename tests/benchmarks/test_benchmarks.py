@@ -157,6 +157,28 @@ def test_whatever_happens_to_a_child_becomes_its_record(instances: list[Instance
     }
 
 
+def test_limits_of_processor_time_do_not_count_waiting(instances: list[Instance]) -> None:
+    """What waits may take longer than its limit; what computes is ended at it."""
+
+    def answer(
+        instance: Instance, model: running.LoadedModel, settings: RunSettings
+    ) -> dict[str, Any]:
+        if instance.n_trees == 2:
+            while True:
+                time.monotonic()
+        if instance.n_trees == 1:
+            time.sleep(1.5)
+        return running.answer(instance, model, settings)
+
+    settings = dataclasses.replace(
+        SETTINGS, isolated=True, workers=2, limit_seconds=1, processor_time=True
+    )
+    found = {r["n_trees"]: r for r in running.run_isolated(instances[:3], settings, answer)}
+    assert {n: r["status"] for n, r in found.items()} == {1: "exact", 2: "timeout", 3: "exact"}
+    assert found[2]["seconds"] == 1
+    assert found[1]["seconds"] < 1
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's end")
 def test_no_child_outlives_a_run_that_is_killed(small_models: list[ModelFile]) -> None:
     """When the run itself is killed in the middle of a count, its child ends too."""

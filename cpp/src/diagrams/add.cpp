@@ -122,7 +122,7 @@ NodeId Adds<Value>::exceeds_nodes(std::uint32_t code, NodeId f, const Value& bou
 
 template <class Value>
 Ref Adds<Value>::encode(const Forest<Value>& forest, std::size_t tree, std::span<const Cell> cells,
-                        const GuardLayout& layout) {
+                        const GuardLayout& layout, bool only_fixed) {
   const std::size_t n_features = forest.axes.size();
   if (tree >= forest.roots.size()) throw std::invalid_argument("no such tree");
   if (cells.size() != n_features || layout.first_level.size() != n_features) {
@@ -135,21 +135,22 @@ Ref Adds<Value>::encode(const Forest<Value>& forest, std::size_t tree, std::span
       throw std::invalid_argument("a feature's cell or guards are out of range");
     }
   }
-  return run([&] { return encode_node(forest, forest.roots[tree], cells, layout); });
+  return run([&] { return encode_node(forest, forest.roots[tree], cells, layout, !only_fixed); });
 }
 
 template <class Value>
 NodeId Adds<Value>::encode_node(const Forest<Value>& forest, NodeIndex node,
-                                std::span<const Cell> cells, const GuardLayout& layout) {
-  if (forest.is_leaf(node)) return terminal_node(forest.value(node));
+                                std::span<const Cell> cells, const GuardLayout& layout,
+                                bool with_values) {
+  if (forest.is_leaf(node)) return terminal_node(with_values ? forest.value(node) : Value{});
   const Test& test = forest.test(node);
   const auto feature = static_cast<std::size_t>(test.feature);
   if (cells[feature] >= 0) {
-    return encode_node(forest, forest.child(node, cells[feature]), cells, layout);
+    return encode_node(forest, forest.child(node, cells[feature]), cells, layout, true);
   }
   const auto i = static_cast<std::size_t>(node);
-  const NodeId left = encode_node(forest, forest.left[i], cells, layout);
-  const NodeId right = encode_node(forest, forest.right[i], cells, layout);
+  const NodeId left = encode_node(forest, forest.left[i], cells, layout, with_values);
+  const NodeId right = encode_node(forest, forest.right[i], cells, layout, with_values);
   return encode_test(forest, test, left, right, layout.first_level[feature]);
 }
 

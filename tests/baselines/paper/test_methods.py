@@ -16,7 +16,10 @@ from published import PUBLISHED, SMALL, published_model
 from strategies import random_ensemble
 
 from xcount import count
+from xcount.baselines.paper.dot import terminal_value
+from xcount.baselines.paper.guards import GuardSpace
 from xcount.baselines.paper.limits import diagram_bytes
+from xcount.baselines.paper.subproblem import difference_of_sums, pruned_tree, sum_of_differences
 from xcount.baselines.paper.xcount import implied_interval
 from xcount.counters import counter
 from xcount.counters import settings as limits
@@ -104,6 +107,22 @@ def chain(n_features: int, n_cells: int) -> Ensemble:
     return ensemble_of(*stumps, *others)
 
 
+def test_what_cancels_is_left_out_before_it_is_added() -> None:
+    """With only_fixed, a tree is 0 outside the branches that test the sensitive feature."""
+    ensemble = ensemble_of((1, 0.0, (0, 0.0, 5.0, 7.0), 3.0), (1, 1.0, 2.0, 4.0))
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, 1, distance=1))
+    space = GuardSpace(problem, [1])
+    whole, part = (pruned_tree(space, 0, 0, only_fixed=only) for only in (False, True))
+    scale = problem.space.trees.scale
+    terminals = [
+        sorted(terminal_value(row[4]) / scale for row in space.table.rows(add) if row[1] < 0)
+        for add in (whole, part)
+    ]
+    assert terminals == [[3, 5], [0, 5]]
+    assert pruned_tree(space, 1, 0, only_fixed=True) == space.number(0)
+    assert difference_of_sums(space, (0, 1)) == sum_of_differences(space, (0, 1))
+
+
 def binomial_limit(n: int, p: float) -> int:
     """Return the most failures of n that have probability above one in a million at rate p."""
     tail, k = 1.0, 0
@@ -142,9 +161,16 @@ def test_guarantee_holds_where_single_subproblems_are_sampled(n_features: int) -
     for seed in range(100):
         settings = Settings(epsilon=epsilon, delta=delta, seed=seed)
         found = counter("xcount")(problem, settings)
-        # The subproblem's own number of solutions is exact, and bounds the count from both sides.
-        assert (found.low, found.high) == (expected, expected)
+        if not found.details["halvings"]:
+            assert (found.low, found.count, found.high) == (expected, expected, expected)
+            continue
+        # The subproblem's own number of solutions is exact; the answer is the paper's all the same.
+        assert found.details["pair_bounds"] == [expected, expected]
+        assert found.details["clipped"] == expected
         sampled = found.details["sample_size"] << found.details["halvings"]
+        assert found.count == sampled
+        assert found.low <= min(sampled, expected)
+        assert max(sampled, expected) <= found.high
         low, high = implied_interval(sampled, epsilon)
         misses += not low <= expected <= high
     assert misses <= binomial_limit(100, delta)

@@ -30,9 +30,10 @@ class Adds final : public Diagrams {
   // The BDD of |f| > bound.
   [[nodiscard]] Ref exceeds(const Ref& f, const Value& bound);
   // The diagram of a tree, with PruneTree folded in: cells[f] fixes the cell of feature f, negative
-  // leaves it open.
+  // leaves it open. With only_fixed set, a branch that tests no fixed feature is 0.
   [[nodiscard]] Ref encode(const Forest<Value>& forest, std::size_t tree,
-                           std::span<const Cell> cells, const GuardLayout& layout);
+                           std::span<const Cell> cells, const GuardLayout& layout,
+                           bool only_fixed = false);
 
  private:
   struct ValueHash {
@@ -46,7 +47,7 @@ class Adds final : public Diagrams {
   [[nodiscard]] bool is_simple(AddOp op, NodeId f, NodeId g, NodeId& result) const;
   NodeId exceeds_nodes(std::uint32_t code, NodeId f, const Value& bound);
   NodeId encode_node(const Forest<Value>& forest, NodeIndex node, std::span<const Cell> cells,
-                     const GuardLayout& layout);
+                     const GuardLayout& layout, bool with_values);
   NodeId encode_test(const Forest<Value>& forest, const Test& test, NodeId left, NodeId right,
                      Level first_level);
   void forget_terminal(std::uint32_t value_index) override;

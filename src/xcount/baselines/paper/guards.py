@@ -97,9 +97,14 @@ class GuardSpace:
         cells[list(self.problem.query.sensitive)] = self.problem.masks.cells(mask)
         return cells
 
-    def encode(self, tree: int, cells: NDArray[np.int32]) -> _core.Diagram:
-        """PruneTree and EncodeADD: the ADD of one tree with the given cells fixed."""
-        return self.table.encode(self.problem.forest, tree, cells, self._first)
+    def encode(
+        self, tree: int, cells: NDArray[np.int32], *, only_fixed: bool = False
+    ) -> _core.Diagram:
+        """PruneTree and EncodeADD: the ADD of one tree with the given cells fixed.
+
+        With ``only_fixed``, it is 0 in branches that test no feature whose cell is fixed.
+        """
+        return self.table.encode(self.problem.forest, tree, cells, self._first, only_fixed)
 
     def above_gap(self, difference: _core.Diagram) -> _core.Diagram:
         """ToBDD, and the monotonicity of all counted guards: ``|difference| > G`` on regions."""

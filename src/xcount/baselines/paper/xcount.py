@@ -83,17 +83,23 @@ class _Run:
         details = self._details(
             threshold=union.threshold, sample_size=union.size, halvings=union.halvings
         )
-        low, high = self._bounds.low, self._bounds.high
         if reason is not StopReason.COMPLETE:
             return self._bounded(reason, details)  # a union of some pairs does not estimate C
         if union.is_complete:
             return self._tally(union.size, union.size, union.size, reason, details)
-        count = self._bounds.clip(union.estimate)
-        sampled_low, sampled_high = implied_interval(union.estimate, settings.epsilon)
-        low = min(max(low, sampled_low), count)
-        high = max(min(high, sampled_high), count)
-        exact = low == high == self._bounds.low == self._bounds.high
-        confidence = 1.0 if exact else 1 - settings.delta
+        return self._estimated(union.estimate, reason, details)
+
+    def _estimated(self, count: int, reason: StopReason, details: dict[str, Any]) -> Tally:
+        """Return the paper's estimate |X| / p as it is, and what the pairs prove beside it.
+
+        The interval is as narrow as both allow, but holds the estimate even if the bounds do not.
+        """
+        bounds, settings = self._bounds, self._settings
+        details |= {"pair_bounds": [bounds.low, bounds.high], "clipped": bounds.clip(count)}
+        sampled_low, sampled_high = implied_interval(count, settings.epsilon)
+        low = min(max(bounds.low, sampled_low), count)
+        high = max(min(bounds.high, sampled_high), count)
+        confidence = 1.0 if low == high == bounds.low == bounds.high else 1 - settings.delta
         return self._tally(count, low, high, reason, details, confidence)
 
     def unite(self) -> Tally:
