@@ -36,6 +36,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "one_hot",
         "loaders",
         "table_values",
+        "group_columns",
         "tables",
         "align",
         "two_models",

@@ -76,6 +76,9 @@ PARTS = (
     "repair_moves",
     "repair_quality",
     "repair_test",
+    "groups",
+    "group_table",
+    "group_row",
     "swap",
 )
 WITNESS_PARTS = ("witness", "crossing", "contribution", "feature", "leaves")

@@ -4,6 +4,7 @@
     ├── ModelFormatError       the file is not what it claims to be, and where
     ├── UnsupportedModelError  a construct that an additive tree ensemble cannot express
     ├── QueryError             the question does not fit the model (also a ValueError)
+    │   └── UnknownFeatureError  the model has no such feature
     ├── BudgetError            too large for the requested method
     │   └── OutOfLimitsError   time or memory ran out before there was an answer
     ├── TableError             a data table does not fit the model (also a ValueError)
@@ -49,6 +50,14 @@ class UnsupportedModelError(XCountError):
 
 class QueryError(XCountError, ValueError):
     """A question that does not fit the model."""
+
+
+class UnknownFeatureError(QueryError):
+    """The model has no feature of a name; ``name`` is the name."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.name = name
 
 
 class QueryWarning(UserWarning):

@@ -66,7 +66,7 @@ def test_whatever_loads_takes_trust_pickle(function: Callable[..., Any]) -> None
     assert "trust_pickle" in inspect.signature(function).parameters
 
 
-OTHER_NAMES = {"--class": "class_", "--measure": "measures"}
+OTHER_NAMES = {"--class": "class_", "--group": "groups", "--measure": "measures"}
 """Options whose argument in Python has another name than the option with underscores."""
 
 

@@ -20,6 +20,7 @@ from xcount.answers.options import (
     fitted,
     missing_in,
 )
+from xcount.answers.people.group_table import Groups
 from xcount.answers.result import CountResult, ModelInfo, Verdict, verdict_of
 from xcount.counters import counter
 from xcount.counters.settings import Settings
@@ -29,7 +30,7 @@ from xcount.measures.measured import Measured
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change
-from xcount.question.column_groups import note_single_columns
+from xcount.question.column_groups import note_single_columns, note_unused
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 from xcount.question.share import Limit
@@ -91,7 +92,6 @@ class CountOptions(
     TrustOption,
     ClusterOption,
     ExplainOptions,
-    MeasureOptions,
     CountingOptions,
     QuestionOptions,
 ):
@@ -160,12 +160,15 @@ def count(model: Any, options: CountOptions) -> CountResult:
         raise QueryError("give a grid or a domain, not both")
     ensemble = regions.pulled_back(load(model, trust_pickle=options.trust_pickle))
     settings.check_memory()
-    query = options.query(ensemble)
+    with options.knowing_columns():
+        query = options.query(ensemble)
     weighing = options.weighing(ensemble, settings.within(READING_PART))
     cells = options.grid or Grid.of(
         ensemble, missing=options.missing, missing_in=missing_in(weighing), domain=regions
     )
     note_single_columns(cells, [query.sensitive])
+    if options.data is not None and not options.groups:
+        note_unused(cells, query.sensitive)
     problem = Problem(ensemble, cells, query)
     if options.question is not None:
         from xcount.verified.question_file import write_question
@@ -173,7 +176,7 @@ def count(model: Any, options: CountOptions) -> CountResult:
         write_question(problem, options.question)
     settings.check_time()
     weighing = fitted(weighing, problem.grid, settings)
-    request = explanation_request(ensemble, (query.change,), options.explain, options.favourable)
+    request = explanation_request(ensemble, (query.change,), options)
     if cluster is not None:
         from xcount.cluster.client import Cluster
 
@@ -211,17 +214,20 @@ def with_affected_rows(
 
 
 def explanation_request(
-    ensemble: Ensemble, changes: Sequence[Change], explain: bool, favourable: str | None
+    ensemble: Ensemble, changes: Sequence[Change], options: ExplainOptions
 ) -> ExplanationRequest | None:
     """Return the request for an explanation, if one is wanted; reject unknown decisions."""
-    if favourable is not None:
-        from xcount.answers.explain.rates import decision_of
+    favourable = options.favourable
+    if favourable is not None or options.groups:
+        from xcount.answers.people.groups import compared_decision
 
-        if not explain:
-            raise QueryError("a favourable decision is for an explanation; give --explain, too")
+        if not (options.explain or options.groups):
+            raise QueryError(
+                "a favourable decision is for rates by group; give --explain, or --group (groups)"
+            )
         for change in changes:
-            decision_of(ensemble, change, favourable)
-    return ExplanationRequest(tuple(changes), favourable) if explain else None
+            compared_decision(ensemble, change, favourable)
+    return ExplanationRequest(tuple(changes), favourable) if options.explain else None
 
 
 def solve(
@@ -342,7 +348,22 @@ def _solved(
         measures=found,
         profile=tally.profile,
     )
+    result = replace(result, groups=_groups(problem, found, weighing, settings))
     return replace(result, stop_reason=_stop_reason(result))
+
+
+def _groups(
+    problem: Problem, found: Mapping[str, Measured], weighing: Weighing | None, settings: Settings
+) -> Groups | None:
+    """Return how the groups of the data fare, if they were asked for and rows were measured."""
+    if weighing is None or weighing.grouping is None or _was_interrupted(found):
+        return None
+    from xcount.answers.people.groups import groups_of_rows
+
+    try:
+        return groups_of_rows(problem, found, weighing, settings)
+    except KeyboardInterrupt:  # the count itself is done
+        return None
 
 
 def _proved_share(tally: Tally, problem: Problem) -> float | None:

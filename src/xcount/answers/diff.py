@@ -35,6 +35,7 @@ from xcount.answers.options import (
     fitted,
     missing_in,
 )
+from xcount.answers.people.group_table import Groups
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witness import Witness
 from xcount.counters.settings import Settings
@@ -43,7 +44,7 @@ from xcount.errors import BudgetError, QueryError
 from xcount.measures.weighting import Weighing
 from xcount.model.align import aligned, check_margins, distinct_names, with_classes_of
 from xcount.model.ensemble import Ensemble
-from xcount.model.two_models import CHOOSER, FIRST, Terms, TwoModels
+from xcount.model.two_models import CHOOSER, FIRST, SECOND, Terms, TwoModels
 from xcount.problem.problem import Problem
 from xcount.question.change import Change
 from xcount.question.flip import Flip
@@ -144,12 +145,11 @@ def diff(first: Any, second: Any, options: DiffOptions) -> DiffResult:
     plain = question.on_columns
     weighing = options.weighing(plain, settings.within(READING_PART))
     problem = question.problem(options, missing_in(weighing))
-    weighing = (weighing or Weighing(())).starting_in((FIRST,))
+    columns = weighing or Weighing(())
+    weighing = columns.starting_in((FIRST,))
     weighing = fitted(weighing, problem.grid, settings) or weighing
     settings.check_time()
-    request = explanation_request(
-        problem.ensemble, (problem.query.change,), options.explain, options.favourable
-    )
+    request = explanation_request(problem.ensemble, (problem.query.change,), options)
     if cluster is not None:
         from xcount.cluster.client import Cluster
 
@@ -172,8 +172,20 @@ def diff(first: Any, second: Any, options: DiffOptions) -> DiffResult:
         names=question.two.names,
         models=tuple(model_info(model, Grid.of(model)) for model in loaded),  # type: ignore[arg-type]  # two
         swaps=swaps,
+        other_groups=_other_groups(problem, counted, columns, settings),
         notes=tuple(notes),
     )
+
+
+def _other_groups(
+    problem: Problem, counted: CountResult, columns: Weighing, settings: Settings
+) -> Groups | None:
+    """Return how the groups of the data fare under the second model, if decisions are compared."""
+    if counted.groups is None or not isinstance(problem.query.change, Flip):
+        return None
+    from xcount.answers.people.groups import groups_of_rows
+
+    return groups_of_rows(problem, counted.measures, columns.starting_in((SECOND,)), settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,7 +346,10 @@ def _rest(counted: CountResult, up: Swap, problem: Problem) -> Swap:
     down = _swap(counted, "down", problem)
     rest = counted.low - up.low
     rows = None if down.n_rows is None or up.n_rows is None else down.n_rows - up.n_rows
-    return replace(down, count=rest, low=rest, high=rest, n_rows=rows)
+    groups = None
+    if down.groups is not None and up.groups is not None:
+        groups = down.groups.without_sensitive(up.groups)
+    return replace(down, count=rest, low=rest, high=rest, n_rows=rows, groups=groups)
 
 
 def _swap(counted: CountResult, direction: str, problem: Problem) -> Swap:
@@ -354,4 +369,5 @@ def _swap(counted: CountResult, direction: str, problem: Problem) -> Swap:
         high=counted.high,
         confidence=counted.confidence,
         n_rows=None if rows is None else rows.details["n_sensitive"],
+        groups=counted.groups,
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from xcount.answers.people.group_table import Groups
 from xcount.answers.result import CountResult, ModelInfo
 from xcount.support.files import written_to
 from xcount.support.records import FIRST, Json, from_dict, record, written
@@ -47,6 +48,14 @@ class Swap:
     n_rows: Annotated[
         int | None, Json("Rows of the data; only with `rows`.", _AT_LEAST_0, is_optional=True)
     ] = None
+    groups: Annotated[
+        Groups | None,
+        Json(
+            "How many rows of each group of the data go this way (`n_sensitive`), and the first "
+            "model's rates; with `--group`.",
+            is_optional=True,
+        ),
+    ] = None
 
     @property
     @written(Json("Whether the bounds are equal and guaranteed.", after="confidence"))
@@ -85,6 +94,14 @@ class DiffResult(CountResult):
             "in both directions count."
         ),
     ] = ()
+    other_groups: Annotated[
+        Groups | None,
+        Json(
+            "How the groups of the data fare under the second model; `groups` is about the first "
+            "one. With `--group` and `--flip`.",
+            is_optional=True,
+        ),
+    ] = None
     notes: Annotated[tuple[str, ...], Json("What could not be done, in words.")] = ()
 
     @property

@@ -8,13 +8,14 @@ class of a function combines these groups; the fields of the last group come fir
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from xcount.counters import counter
 from xcount.counters.settings import LEAST_DELTA, LEAST_MEMORY_BYTES, Settings
-from xcount.errors import QueryError
+from xcount.errors import QueryError, UnknownFeatureError
 from xcount.measures.measured import REGIONS, measures_meant
 from xcount.model.ensemble import Ensemble
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
@@ -488,10 +489,63 @@ class MeasureOptions:
         ),
     )
 
+    groups: Words = field(
+        default=(),
+        metadata=option(
+            "A column of the data, which the model need not have: compare the rates of the "
+            "favourable decision and the shares of sensitive rows between its groups. Repeat it "
+            "for several columns and the combinations of their groups.",
+            "columns of ``data``, which the model need not have: rates of the favourable decision "
+            "and shares of sensitive rows by their groups, and by the combinations of all of them.",
+            flag="--group",
+            metavar="COLUMN",
+            repeated="list",
+        ),
+    )
+    favourable: str | None = field(
+        default=None,
+        metadata=option(
+            "With --explain or --group: the decision whose rates are compared between groups: a "
+            "class, or above or below the cut-off. Default: above, or the class given by --class.",
+            "with ``explain`` or ``groups``: the decision whose rates are compared between groups: "
+            "a class, or ``above`` or ``below`` for a side of the cut-off; above unless given.",
+            metavar="CLASS",
+        ),
+    )
+
     def measure_names(self) -> tuple[str, ...]:
-        """Return the requested measures; default to the measure implied by the data."""
+        """Return the requested measures; default to the measure implied by the data.
+
+        Groups are groups of rows, so they ask for ``rows``, too.
+        """
         given = (self.data, self.bounds, self.population)
-        return measures_meant(self.measures, self.judge, *given)
+        names = measures_meant(self.measures, self.judge, *given)
+        if not self.groups:
+            return names
+        if self.data is None:
+            raise QueryError("--group (groups) names columns of a table; give it with --data FILE")
+        return names if "rows" in names else (*names, "rows")
+
+    @contextmanager
+    def knowing_columns(self) -> Iterator[None]:
+        """Tell columns of the data that the model does not use from typos, in messages.
+
+        Raises:
+            QueryError: a column of the data is not a feature of the model.
+        """
+        try:
+            yield
+        except UnknownFeatureError as error:
+            if self.data is None:
+                raise
+            from xcount.model.tables import column_names
+
+            if error.name not in column_names(self.data):
+                raise
+            raise QueryError(
+                f"{error.name!r} is not a feature of the model, so changing it changes nothing; "
+                "name it with --group (groups) to see how its groups fare"
+            ) from None
 
     def weighing(self, ensemble: Ensemble, settings: Settings) -> Weighing | None:
         """Return the weighing of a model's regions; None if only counted.
@@ -504,7 +558,9 @@ class MeasureOptions:
         from xcount.measures.shares import weighing_of
 
         given = (self.data, self.bounds, self.population)
-        return weighing_of(ensemble, self.judge, names, *given, settings)
+        return weighing_of(
+            ensemble, self.judge, names, *given, settings, self.groups, self.favourable
+        )
 
 
 def missing_in(weighing: Weighing | None) -> Collection[str]:
@@ -529,7 +585,7 @@ EXPLAIN_HELP = (
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ExplainOptions:
+class ExplainOptions(MeasureOptions):
     """Who is affected, in which direction and by how much."""
 
     explain: bool = field(
@@ -538,16 +594,6 @@ class ExplainOptions:
             EXPLAIN_HELP,
             "whether to say who is affected, in which direction and by how much: the result's "
             "``explanation`` (see :mod:`xcount.answers.explanation`).",
-        ),
-    )
-    favourable: str | None = field(
-        default=None,
-        metadata=option(
-            "With --explain: the decision whose rates are compared between groups: a class, or "
-            "above or below the cut-off. Default: above, or the class given by --class.",
-            "with ``explain``: the decision whose rates are compared between groups: a class, or "
-            "``above`` or ``below`` for a side of the cut-off; above unless given.",
-            metavar="CLASS",
         ),
     )
 

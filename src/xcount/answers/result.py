@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from xcount.answers.explanation import Explanation
 from xcount.answers.people.affected_table import AffectedTable, HasAffectedRows
+from xcount.answers.people.group_table import Groups
 from xcount.answers.witness.witness import Witness
 from xcount.counters.tally import Profile, StopReason
 from xcount.errors import QueryError
@@ -336,6 +337,11 @@ class CountResult(DisplayMixin):
             "Who is affected, in which direction and by how much; with `--explain`, and in audits.",
             is_optional=True,
         ),
+    ] = None
+
+    groups: Annotated[
+        Groups | None,
+        Json("How the groups of the data fare; with `--group`.", is_optional=True),
     ] = None
 
     question: str | None = field(default=None, compare=False)

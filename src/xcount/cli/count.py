@@ -26,6 +26,7 @@ from xcount.cli import batch, parameters
         "--where-to 'age < 62'",
         "xcount count model.json --sensitive sex --flip --data people.csv --rows-out affected.csv",
         "xcount count model.json --sensitive sex --gap 0.5 --explain",
+        "xcount count model.json --sensitive age --flip --data people.csv --group sex --group race",
         "xcount count model.json --sensitive age --gap 2 --question age.question",
         "xcount count model.json --sensitive age --gap 2 --cluster tcp://scheduler:8786",
     ),

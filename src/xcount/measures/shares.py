@@ -187,6 +187,8 @@ def weighing_of(
     bounds: Mapping[str, Interval] | str | None,
     population: Population | str | os.PathLike[str] | None,
     settings: Settings,
+    groups: str | Iterable[str] = (),
+    favourable: str | None = None,
 ) -> Weighing | None:
     """Return the data of the requested and judged measures; None if there are none.
 
@@ -206,6 +208,8 @@ def weighing_of(
         population,
         is_over=settings.expired,
         n_threads=settings.n_threads,
+        groups=groups,
+        favourable=favourable,
     )
     if "population" in weighing.names and (note := weighing.population_note) is not None:
         warnings.warn(note, QueryWarning, stacklevel=4)

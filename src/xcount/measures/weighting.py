@@ -18,6 +18,7 @@ from xcount.errors import QueryError
 from xcount.measures.population import Population
 from xcount.measures.products import Weights
 from xcount.model.ensemble import Ensemble
+from xcount.model.group_columns import GroupColumn
 from xcount.model.inputs import Inputs
 from xcount.model.tables import read_table
 from xcount.question.grid import Axis, Grid
@@ -29,6 +30,28 @@ WEIGHED = ("volume", "marginals", "population")
 """Measures that take time to weigh; rows are decided one by one."""
 
 Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """The groups that rows are compared by.
+
+    Attributes:
+        columns: the group of each row of the data, one column for each way to group them.
+        favourable: the decision whose rates are compared, as in ``--favourable``.
+    """
+
+    columns: tuple[GroupColumn, ...]
+    favourable: str | None = None
+
+    @property
+    def fingerprint(self) -> bytes:
+        """A hash of the groups."""
+        digest = hashlib.sha256(repr(self.favourable).encode())
+        for column in self.columns:
+            digest.update(repr((column.name, column.values)).encode())
+            digest.update(column.codes.tobytes())
+        return digest.digest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +70,7 @@ class Weighing:
         missing_in: the names of the features that rows, or people of the population, lack.
         start_cells: cells of the last features of a question that are no columns of the data:
             everybody starts there (see :meth:`starting_in`).
+        grouping: the groups to compare rows by; None for no groups.
     """
 
     names: tuple[str, ...]
@@ -59,6 +83,7 @@ class Weighing:
     unreadable: Mapping[str, Sequence[int]] = field(default_factory=dict)
     missing_in: frozenset[str] = frozenset()
     start_cells: tuple[int, ...] = ()
+    grouping: Grouping | None = None
 
     @classmethod
     def of(
@@ -71,6 +96,8 @@ class Weighing:
         *,
         is_over: Callable[[], bool] = lambda: False,
         n_threads: int = 0,
+        groups: str | Iterable[str] = (),
+        favourable: str | None = None,
     ) -> Weighing:
         """Validate the user's measures and data.
 
@@ -83,6 +110,8 @@ class Weighing:
                 is written.
             is_over: whether to stop reading; rows that are not read by then are left out.
             n_threads: to read data with; 0 for all cores.
+            groups: columns of the data that put its rows into groups.
+            favourable: the decision whose rates are compared between groups.
         """
         words = [measures] if isinstance(measures, str) else list(measures)
         names = tuple(dict.fromkeys(w.strip() for word in words for w in word.split(",")))
@@ -101,7 +130,9 @@ class Weighing:
                 raise QueryError(f"the measure {name!r} needs data; give --data FILE{other}")
         table = None
         if data is not None:
-            table = read_table(data, ensemble, leave_out=True, is_over=is_over, n_threads=n_threads)
+            table = read_table(
+                data, ensemble, leave_out=True, is_over=is_over, n_threads=n_threads, groups=groups
+            )
         found = cls(
             tuple(name for name in names if name != "regions"),
             None if table is None else table.inputs,
@@ -111,6 +142,7 @@ class Weighing:
             kept if fitted is None else None,
             None if table is None else table.sha256,
             {} if table is None else table.left_out,
+            grouping=Grouping(table.groups, favourable) if table and table.groups else None,
         )
         lacking = () if fitted is None else (c.name for c in fitted.columns if c.has_missing)
         missing_in = frozenset(lacking) | (table.missing_in(ensemble) if table else frozenset())
@@ -188,6 +220,8 @@ class Weighing:
                 digest.update(block.data)
             unreadable = {reason: [*rows] for reason, rows in self.unreadable.items()}
             digest.update(json.dumps(unreadable).encode())
+        if self.grouping is not None:
+            digest.update(self.grouping.fingerprint)
         return digest.hexdigest()
 
 

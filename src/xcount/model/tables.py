@@ -21,7 +21,7 @@ import io
 import itertools
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.errors import MissingExtraError, ModelFormatError, TableError
 from xcount.model.ensemble import Encoding, Ensemble, Feature, row_from_0
+from xcount.model.group_columns import GroupColumn, named
 from xcount.model.inputs import Column, Inputs
 from xcount.model.loaders import files, kinds
 from xcount.model.table_values import Values, listed, meaning_of, number_of, what_is_wrong
@@ -56,6 +57,8 @@ class Table:
         other_columns: columns that the model does not know.
         sha256: hash of the file's bytes; None without a file.
         left_out: rows without meaning to the model, by the reason; NaN stands for their values.
+        row_name: how messages name a row.
+        groups: the columns that were asked for as groups.
     """
 
     inputs: Inputs
@@ -64,7 +67,7 @@ class Table:
     sha256: str | None = None
     left_out: Mapping[str, Sequence[int]] = field(default_factory=dict)
     row_name: Callable[[int], str] = row_from_0
-    """How messages name a row."""
+    groups: tuple[GroupColumn, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -127,6 +130,7 @@ def read_table(
     leave_out: bool = False,
     is_over: Callable[[], bool] | None = None,
     n_threads: int = 0,
+    groups: str | Iterable[str] = (),
 ) -> Table:
     """Return the rows of a table as the model takes them.
 
@@ -137,6 +141,7 @@ def read_table(
             column has no others.
         is_over: tells whether to stop; rows of a CSV file that are not read by then are left out.
         n_threads: to read a CSV file with; 0 for all cores.
+        groups: columns that put rows into groups, which the model need not have.
 
     Raises:
         TableError: a column is missing, or holds what its feature cannot; the message names it.
@@ -148,12 +153,21 @@ def read_table(
     """
     if ensemble.encoding is not None:  # tables have the columns that the model itself takes
         encoding = ensemble.encoding
+        features = {feature.name: feature for feature in ensemble.features}
+        chosen = named(groups, features.__contains__)
         table = read_table(
-            data, encoding.source, leave_out=leave_out, is_over=is_over, n_threads=n_threads
+            data,
+            encoding.source,
+            leave_out=leave_out,
+            is_over=is_over,
+            n_threads=n_threads,
+            groups=[name for name in chosen if name not in features],
         )
-        return _by_feature(table, encoding, leave_out)
+        table = _by_feature(table, encoding, leave_out)
+        return replace(table, groups=_with_features(chosen, table, ensemble))
     with ended_by_signals():
-        reading = _Reading(ensemble, is_over or (lambda: False), n_threads or os.cpu_count() or 1)
+        n_workers = n_threads or os.cpu_count() or 1
+        reading = _Reading(ensemble, is_over or (lambda: False), n_workers, groups)
         columns = _columns_of(data, reading)
         positions, others = _matched(columns, ensemble)
         n_rows, strange = columns.n_rows, _Strange(columns, leave_out)
@@ -168,7 +182,55 @@ def read_table(
     left_out = strange.by_reason()
     if columns.n_unread:
         left_out[NOT_READ] = range(n_rows, n_all)
-    return Table(inputs, columns.source, others, columns.sha256, left_out, columns.row_name)
+    chosen = _chosen_groups(columns, ensemble, groups)
+    own = _group_columns(columns, [name for name in chosen if name in others], n_all)
+    table = Table(inputs, columns.source, others, columns.sha256, left_out, columns.row_name, own)
+    return replace(table, groups=_with_features(chosen, table, ensemble))
+
+
+def _group_columns(columns: _Columns, names: Sequence[str], n_rows: int) -> tuple[GroupColumn, ...]:
+    """Return the groups by columns that are no features."""
+    at = {name: place for place, name in enumerate(columns.names or ())}
+    return tuple(
+        GroupColumn.of_texts(name, columns.values[at[name]], columns.source).padded(n_rows)
+        for name in names
+    )
+
+
+def _with_features(
+    chosen: Sequence[str], table: Table, ensemble: Ensemble
+) -> tuple[GroupColumn, ...]:
+    """Return the groups in the order asked for: those of the table, and those by a feature."""
+    known = {column.name: column for column in table.groups}
+    for feature, column in zip(ensemble.features, table.inputs.columns, strict=True):
+        if feature.name in chosen and feature.name not in known:
+            known[feature.name] = GroupColumn.of_feature(feature, column, table.source)
+    return tuple(known[name] for name in chosen)
+
+
+def _chosen_groups(
+    columns: _Columns, ensemble: Ensemble, groups: str | Iterable[str]
+) -> tuple[str, ...]:
+    """Return the names of the columns that are groups; reject unknown ones."""
+    known, source = columns.names or ensemble.feature_names, columns.source
+    chosen = named(groups, known.__contains__)
+    for name in chosen:
+        if name not in known:
+            near = nearest(name, known, cutoff=0.6)
+            hint = f"did you mean {near!r}?" if near else f"it has {listed(known)}"
+            raise TableError(f"{source} has no column {name!r} to group by; {hint}")
+        if known.count(name) > 1:
+            raise TableError(f"{source} has column {name!r} more than once")
+    return chosen
+
+
+def column_names(data: Any) -> tuple[str, ...]:
+    """Return the names of a table's columns; none if it has no names, or cannot be read."""
+    nothing = _Reading(Ensemble((), ()), lambda: True, 1)
+    try:
+        return _columns_of(data, nothing).names or ()
+    except (TableError, MissingExtraError):
+        return ()
 
 
 def _by_feature(table: Table, encoding: Encoding, leave_out: bool) -> Table:
@@ -198,11 +260,12 @@ def _by_reason(reason_of: Mapping[int, str]) -> dict[str, Sequence[int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """For which model a file is read, until when, and on how many threads."""
+    """For which model a file is read, until when, on how many threads, and by which groups."""
 
     ensemble: Ensemble
     is_over: Callable[[], bool]
     n_threads: int
+    groups: str | Iterable[str] = ()
 
 
 class _Strange:
@@ -372,6 +435,9 @@ def _csv_columns(blocks: Iterator[bytes], source: str, reading: _Reading) -> _Co
     for position, feature in zip(positions, reading.ensemble.features, strict=True):
         is_text = feature.is_categorical
         roles[position] = _core.ColumnRole.TEXTS if is_text else _core.ColumnRole.NUMBERS
+    for name in _chosen_groups(columns, reading.ensemble, reading.groups):
+        if roles[words.index(name)] is _core.ColumnRole.IGNORED:
+            roles[words.index(name)] = _core.ColumnRole.TEXTS
     reader = _core.TableReader(roles)
     row_name = partial(_row_of_csv, reader, head.n_lines if has_names else 0)
     body = chain([start[head.end :] if has_names else start], blocks)

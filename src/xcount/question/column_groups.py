@@ -78,6 +78,18 @@ def note_single_columns(grid: Grid, sensitive: Iterable[Sequence[int]]) -> None:
     )
 
 
+def note_unused(grid: Grid, sensitive: Sequence[int]) -> None:
+    """Warn if no tree of the model tests the sensitive features."""
+    names = [grid.axes[feature].feature.name for feature in sensitive]
+    if all(grid.axes[feature].is_unused for feature in sensitive):
+        warnings.warn(
+            f"no tree of the model tests {' or '.join(names)}, so changing it changes nothing; "
+            "name it with --group (groups) to see how its groups fare",
+            QueryWarning,
+            stacklevel=4,
+        )
+
+
 def groups_by_rows(grid: Grid, rows: Inputs) -> list[ColumnGroup]:
     """Return the groups of which exactly one column is 1 in every row, and those left to names."""
     names, taken = _binary_columns(grid), _taken(grid)

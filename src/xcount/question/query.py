@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from xcount.errors import QueryError, QueryWarning
+from xcount.errors import QueryError, QueryWarning, UnknownFeatureError
 from xcount.model.ensemble import Ensemble
 from xcount.question.change import DIRECTIONS, Change, Direction
 from xcount.question.flip import Flip, Sureness
@@ -206,7 +206,7 @@ def resolve_feature(ensemble: Ensemble, word: str | int) -> int:
         return _grouped(ensemble, resolve_feature(ensemble.encoding.source, word))
     digits = _digits(text)
     if digits is None:
-        raise QueryError(f"unknown feature {text!r}; {_suggest(text, names)}")
+        raise UnknownFeatureError(f"unknown feature {text!r}; {_suggest(text, names)}", text)
     if int(digits) < len(names):
         return int(digits)
     raise QueryError(

@@ -10,9 +10,12 @@ from xcount.measures.measured import REGIONS
 from xcount.question.domain import Domain
 from xcount.report.culprit import comparison_headline, ratio_text
 from xcount.report.explanation_text import compared_effects_table, people_of_audit
+from xcount.report.group_text import group_tables
+from xcount.report.group_words import audit_sheets, comparison_sheets
 from xcount.report.lead import (
     first_groups,
     headline,
+    in_order,
     measure_of,
     opening,
     ranking_shown,
@@ -97,6 +100,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
         *_measures_table(audit),
         *_population(audit),
         *people_of_audit(sorted(audit.results, key=lambda result: result.order)),
+        *group_tables(audit_sheets(in_order(audit, audit.results, measure))),
         *_conclusion(audit),
     ]
 
@@ -216,6 +220,7 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
     answers = [(f"{row.label}, {row.change.label}", row.results) for row in comparison.rows]
     tables += compared_effects_table(comparison.names, answers)
     shares = _shares_table(comparison, judge)
+    tables += group_tables(comparison_sheets(comparison))
     return [answer, "", _models_table(comparison), shares, *tables, *lines]
 
 

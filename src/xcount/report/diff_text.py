@@ -14,6 +14,8 @@ from xcount.report.diff_words import (
     swap_text,
     swap_title,
 )
+from xcount.report.group_text import group_tables
+from xcount.report.group_words import diff_sheets
 from xcount.report.terminal import escaped
 from xcount.report.text import add_answer, count_text, model_text
 
@@ -38,6 +40,7 @@ def diff_tables(result: DiffResult) -> list[RenderableType]:
         from xcount.report.explanation_text import explanation_tables
 
         tables.extend(explanation_tables(result))
+    tables += group_tables(diff_sheets(result))
     if result.witnesses:
         tables += ["[bold]Inputs on which they disagree[/bold]"]
         for number, witness in enumerate(result.witnesses, start=1):

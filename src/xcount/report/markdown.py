@@ -17,6 +17,7 @@ from xcount.report.explanation_words import (
     place_numbers,
     said_of,
 )
+from xcount.report.group_words import audit_sheets
 from xcount.report.lead import (
     first_groups,
     headline,
@@ -69,6 +70,7 @@ def markdown_report(audit: AuditResult) -> str:
             "",
         ]
     lines += _affected(audit)
+    lines += _groups_of_rows(audit)
     for paragraph in certificate(audit):
         lines += [escaped(paragraph), ""]
     lines += [f"- {fact}" for fact in _record(audit)]
@@ -82,6 +84,18 @@ def _affected(audit: AuditResult) -> list[str]:
         lines.append(f"- **{escaped(group.label)}**: {escaped(group.share)}")
         lines += [f"  - {escaped(sentence)}" for sentence in group.sentences]
     return ["### Who is affected", "", *lines, ""] if lines else []
+
+
+def _groups_of_rows(audit: AuditResult) -> list[str]:
+    """Return a table for each way to group the rows of the data."""
+    sheets = audit_sheets(in_order(audit, audit.results, measure_of(audit)))
+    lines: list[str] = []
+    for sheet in sheets:
+        lines += [f"### {escaped(sheet.title)}", ""]
+        lines += [f"| {' | '.join(map(escaped, cells))} |" for cells in (sheet.head, *sheet.rows)]
+        lines.insert(len(lines) - len(sheet.rows), f"|---|{'---:|' * (len(sheet.head) - 1)}")
+        lines.append("")
+    return [*lines, escaped(sheets[-1].note), ""] if sheets else []
 
 
 def escaped(text: str) -> str:

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 
+from xcount.answers.people.group_table import GroupRow
 from xcount.answers.result import CountResult
 from xcount.measures.measured import Measured
 from xcount.runs.audit import AuditResult
@@ -20,6 +21,7 @@ COLUMNS = (*(str(field.json.column) for field in columns_of(CountResult)), "cut_
 _RATIO_COLUMNS = ("ratio", "ratio_low", "ratio_high", "ratio_confidence")
 _SHARE_KEYS = ("share", "low", "high")
 _ROW_KEYS = ("n_sensitive", "n_rows", "outside", "left_out", "left_out_reasons", "n_fixed")
+_GROUP_KEYS = ("n_rows", "rate", "impact_ratio", "n_sensitive", "share")
 _FORMULA_STARTS = ("=", "+", "-", "@")
 
 
@@ -30,9 +32,11 @@ def csv_report(audit: AuditResult) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    measures = _measures(audit.results)
-    writer.writerow((*COLUMNS, *_measure_columns(measures)))
-    writer.writerows([*_row(r), *_measure_cells(r, measures)] for r in audit.results)
+    measures, groups = _measures(audit.results), _groups(audit.results)
+    writer.writerow((*COLUMNS, *_measure_columns(measures), *_group_columns(groups)))
+    for result in audit.results:
+        shares = _measure_cells(result, measures)
+        writer.writerow([*_row(result), *shares, *_group_cells(result, groups)])
     return out.getvalue()
 
 
@@ -40,9 +44,9 @@ def csv_comparison(comparison: CompareResult) -> str:
     """Return one line per question and model, with the ratio to the first model."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    measures = _measures(comparison.results)
+    measures, groups = _measures(comparison.results), _groups(comparison.results)
     ratios = [f"{name}_{column}" for name in measures for column in _RATIO_COLUMNS]
-    heads = (*COLUMNS, *_measure_columns(measures), *ratios)
+    heads = (*COLUMNS, *_measure_columns(measures), *ratios, *_group_columns(groups))
     writer.writerow(("model", *_RATIO_COLUMNS, *heads))
     for row in comparison.rows:
         for index, result in enumerate(row.results):
@@ -50,7 +54,8 @@ def csv_comparison(comparison: CompareResult) -> str:
                 first = (comparison.names[index], *_ratio_cells(row.ratio(index)))
                 last = [c for name in measures for c in _ratio_cells(row.ratio(index, name))]
                 shares = _measure_cells(result, measures)
-                writer.writerow([*map(cell, first), *_row(result), *shares, *map(cell, last)])
+                own = _group_cells(result, groups)
+                writer.writerow([*map(cell, first), *_row(result), *shares, *map(cell, last), *own])
     return out.getvalue()
 
 
@@ -75,6 +80,42 @@ def _measure_cells(result: CountResult, measures: Sequence[str]) -> list[str]:
         cell(None if name not in result.measures else value_of(result.measures[name], key))
         for name in measures
         for key in keys_of(name)
+    ]
+
+
+_Group = tuple[tuple[str, ...], tuple[str, ...]]
+"""The columns that make groups, and their values in one; no values are those of no known group."""
+
+
+def _groups(results: Iterable[CountResult]) -> list[_Group]:
+    """Return the groups of rows that any result has."""
+    return list(dict.fromkeys(group for result in results for group in _group_rows(result)))
+
+
+def _group_rows(result: CountResult) -> dict[_Group, GroupRow]:
+    tables = () if result.groups is None else result.groups.tables
+    return {
+        (table.columns, row.values): row
+        for table in tables
+        for row in (*table.groups, table.unknown)
+    }
+
+
+def _group_columns(groups: Sequence[_Group]) -> list[str]:
+    return [
+        cell(f"{' '.join(columns)}={' '.join(values) or 'unknown'}:{key}")
+        for columns, values in groups
+        for key in _GROUP_KEYS
+    ]
+
+
+def _group_cells(result: CountResult, groups: Sequence[_Group]) -> list[str]:
+    """Return the numbers of each group's rows, empty if there are none."""
+    own = _group_rows(result)
+    return [
+        cell(None if group not in own else getattr(own[group], key))
+        for group in groups
+        for key in _GROUP_KEYS
     ]
 
 

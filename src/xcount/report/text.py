@@ -124,6 +124,11 @@ def count_tables(result: CountResult) -> list[RenderableType]:
         from xcount.report.explanation_text import explanation_tables
 
         tables.extend(explanation_tables(result))
+    if result.groups is not None:
+        from xcount.report.group_text import group_tables
+        from xcount.report.group_words import count_sheets
+
+        tables.extend(group_tables(count_sheets(result)))
     return tables
 
 

@@ -347,12 +347,13 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
     grid = Grid.of(
         ensemble, missing=options.missing, missing_in=missing_in(weighing), domain=regions
     )
-    limited = tuple(named_limits(ensemble, options.max_share))
-    groups = choose_groups(ensemble, grid, options.sensitive, limited)
+    with options.knowing_columns():
+        limited = tuple(named_limits(ensemble, options.max_share))
+        groups = choose_groups(ensemble, grid, options.sensitive, limited)
     note_single_columns(grid, groups)
     limits = dict(zip(groups, choose_max_shares(ensemble, groups, options.max_share), strict=True))
     weighing = fitted(weighing, grid, settings)
-    request = explanation_request(ensemble, chosen.values, options.explain, options.favourable)
+    request = explanation_request(ensemble, chosen.values, options)
     n_bits = len(groups) * len(chosen.values) * grid.n_regions.bit_length()
     if n_bits > MAX_PROFILE_BITS:
         settings = replace(settings, want_profile=False)

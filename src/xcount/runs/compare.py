@@ -337,9 +337,10 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
     grid = Grid.of(
         *ensembles, missing=options.missing, missing_in=missing_in(weighing), domain=regions
     )
-    groups = choose_groups(ensembles[0], grid, options.sensitive)
+    with options.knowing_columns():
+        groups = choose_groups(ensembles[0], grid, options.sensitive)
     note_single_columns(grid, groups)
-    request = explanation_request(ensembles[0], own[0], options.explain, options.favourable)
+    request = explanation_request(ensembles[0], own[0], options)
     weighing = fitted(weighing, grid, settings)
     asked = [
         Question(query, settings, options.method, weighing, explain=request)

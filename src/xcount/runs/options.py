@@ -14,7 +14,6 @@ from xcount.answers.options import (
     CountingOptions,
     DomainOptions,
     ExplainOptions,
-    MeasureOptions,
     TrustOption,
 )
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS
@@ -95,7 +94,6 @@ class BatchOptions(
     TrustOption,
     ClusterOption,
     ExplainOptions,
-    MeasureOptions,
     BatchLimits,
     DomainOptions,
     ChangeOptions,

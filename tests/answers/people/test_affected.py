@@ -114,6 +114,7 @@ def test_between_classes_the_worst_flips_the_decision() -> None:
         assert line["best_probability"] == pytest.approx(of_class[~flips].max(), abs=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:no tree of the model tests")
 @pytest.mark.parametrize("seed", range(30))
 def test_random_models_agree_with_exact_sums(seed: int) -> None:
     """All rows of small grids, at limited distances, with rules, two features, and rounding."""

@@ -162,6 +162,26 @@ def group_rates(
     )
 
 
+def favourable_rows(
+    problem: Problem, rows: Rows, decision: Decision, settings: Settings
+) -> NDArray[np.bool_]:
+    """Return which rows get the favourable decision, shared by all questions about the rows.
+
+    Raises:
+        BudgetError: there was not enough time or memory.
+    """
+    question = _shared_question(problem, decision, settings)
+
+    def decide() -> NDArray[np.bool_]:
+        regions = rows.extended(question.grid, [np.array([1.0, 0.0])]).regions
+        return ~Evaluator(question).are_rows_sensitive(regions, settings, "group rates")
+
+    return question.grid.workspace.once(_FAVOURABLE, rows.fingerprint, decide)
+
+
+_FAVOURABLE: Slot[str, NDArray[np.bool_]] = Slot("rows that get the favourable decision")
+
+
 class _Tries(NamedTuple):
     """The number of draws, and of those that got the decision."""
 

@@ -31,6 +31,7 @@ from xcount.report.explanation_words import (
     of_measure,
     ratio_sentence,
 )
+from xcount.report.group_words import impact_text
 from xcount.report.lead import headline, measure_shown, opening, share_shown
 from xcount.report.markup import Markup, element, joined, name
 from xcount.report.notebook.lines import line_of
@@ -88,6 +89,7 @@ def _(result: CountResult) -> Markup:
             f"sensitive regions: {answer_text(result)}; all: {count_text(result.n_regions)}",
             *([f"within {result.domain.text}"] if result.domain else []),
             *_places(result),
+            *_group_facts([result]),
             f"{_model_text(result.model)}; {result.method}, {seconds_text(result.seconds)}",
             *(words for words in [cut_short_words(result.cut_short)] if words is not None),
         ],
@@ -122,9 +124,15 @@ def _(result: AuditResult) -> Markup:
         f"Audit: {len(result.results):,} counts, features or groups: {len(result.ranking):,}",
         headline(result),
         bars_of(result),
-        [*opening(result), *facts],
+        [*opening(result), *_group_facts(result.results), *facts],
         result.verdict,
     )
+
+
+def _group_facts(results: Iterable[CountResult]) -> list[str]:
+    """Say how far the rates of groups lie apart; they are the same for all questions."""
+    groups = next((result.groups for result in results if result.groups is not None), None)
+    return [] if groups is None else [impact_text(groups, table) for table in groups.tables]
 
 
 @card_of.register

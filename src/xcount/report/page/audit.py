@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from xcount.answers.result import CountResult, Verdict
 from xcount.report.explanation_words import ASSUMED, effect_sentence, explanation_of, of_measure
+from xcount.report.group_words import audit_sheets
 from xcount.report.lead import bound_text, headline, paragraphs, share_shown
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.page.features import features
 from xcount.report.page.gaps import share_against_gap
+from xcount.report.page.groups import groups_section
 from xcount.report.page.measures import measures
 from xcount.report.page.ranking import ranking
 from xcount.report.page.record import all_counts, certificate_section, glossary_section
@@ -64,6 +66,7 @@ def _sections(view: View, carried: Carried | None) -> list[Child]:
         share_against_gap(view),
         features(view),
         measures(view),
+        groups_section(audit_sheets(view.in_order(audit.results))),
         None if carried is None else verified_section(view, carried),
         all_counts(view),
         certificate_section(audit),

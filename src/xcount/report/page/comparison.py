@@ -16,6 +16,7 @@ from xcount.report.culprit import (
     worsenings,
 )
 from xcount.report.explanation_words import explanation_of, unit_text
+from xcount.report.group_words import comparison_sheets
 from xcount.report.lead import share_shown
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.page.axis import nice_ceiling
@@ -28,6 +29,7 @@ from xcount.report.page.charts import (
     legend,
 )
 from xcount.report.page.explained import explained
+from xcount.report.page.groups import groups_section
 from xcount.report.page.measures import compared_measures
 from xcount.report.page.record import glossary_section, input_text, verified_facts
 from xcount.report.page.shell import answer_card, page, tabs, toolbar
@@ -139,6 +141,7 @@ def _sections(comparison: CompareResult) -> list[Child]:
         _relative(comparison),
         _questions(comparison),
         compared_measures(comparison),
+        groups_section(comparison_sheets(comparison)),
         _table(comparison),
         _record(comparison),
         glossary_section(comparison.results),

@@ -13,9 +13,11 @@ from xcount.report.diff_words import (
     swap_title,
 )
 from xcount.report.explanation_words import explanation_of, unit_text
+from xcount.report.group_words import diff_sheets
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.page.charts import Line, curve_chart
 from xcount.report.page.explained import explained
+from xcount.report.page.groups import groups_section
 from xcount.report.page.shell import answer_card, page
 from xcount.report.page.tables import fact_list, number_cell, row, table, text_cell
 from xcount.report.text import answer_text, count_text, measured_text, model_text
@@ -66,6 +68,7 @@ def _answer(result: DiffResult) -> Markup:
 def _sections(result: DiffResult) -> list[Child]:
     return [
         _section("Which way", _swaps(result)),
+        groups_section(diff_sheets(result)),
         _section("How much", _curves(result)),
         _section("Where and how", explained(result, result.judge, "h3")),
         _section("Inputs on which they disagree", _inputs(result)),
