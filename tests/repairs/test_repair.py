@@ -18,6 +18,7 @@ from xcount.errors import MissingExtraError, QueryError, UnsupportedModelError
 from xcount.model.examples import adult_held_out_path, adult_one_hot_paths
 from xcount.problem.problem import Problem
 from xcount.repairs import program
+from xcount.repairs.certify import within_limits
 from xcount.repairs.objective import RIDGE, Objective, objective_of
 from xcount.repairs.pair_bounds import PairBounds, components, pair_bounds
 from xcount.repairs.program import Limit, smallest_change
@@ -233,6 +234,22 @@ def test_no_general_solver_finds_a_smaller_change(seed: int, tmp_path: Path) -> 
         )
         if room(other.x) >= -1e-7 * largest:
             assert objective.cost(ours) <= other.fun * (1 + 1e-4) + 1e-9
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+def test_rounding_moves_leaves_by_a_hair(seed: int, tmp_path: Path) -> None:
+    """Values whose bounds reach the limit to the last digit keep it as float32 numbers, too."""
+    model, rows = trained_xgboost(seed, tmp_path)
+    values, bounds, objective = bounds_and_objective(model, rows, [0], None)
+    largest = bounds.largest_sum(values)
+    if largest == 0:
+        return
+    limit = Limit(bounds, float(np.float32(largest / 4)))
+    found = values + smallest_change(objective, values, [limit])
+    linked = components(len(values), [bounds])
+    kept = within_limits(found, [limit], linked, objective, writer_of(model).rounded)
+    assert bounds.largest_sum(kept) <= limit.limit
+    assert np.abs(kept - found).max() <= 1e-4 * np.abs(found).max()
 
 
 def test_the_cost_is_the_squared_change_of_predictions(tmp_path: Path) -> None:
@@ -499,12 +516,12 @@ def test_mistakes_are_told(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_format_without_a_writer_is_told() -> None:
+def test_a_format_without_a_writer_is_told(tmp_path: Path) -> None:
     """The message names the formats that can be written."""
-    from xcount.model.examples import figure_1
-
+    dump = tmp_path / "dump.json"
+    dump.write_text('[{"nodeid": 0, "leaf": 1.5}]')
     with pytest.raises(UnsupportedModelError, match="XCount writes XGBoost JSON"):
-        xcount.repair(figure_1(), sensitive="f0", gap=80, data=np.zeros((1, 2)))
+        xcount.repair(dump, sensitive="f0", gap=80, data=np.zeros((1, 2)))
 
 
 def test_python_needs_data_and_exact_leaves() -> None:

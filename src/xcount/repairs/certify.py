@@ -18,7 +18,9 @@ from xcount.repairs.program import Limit
 from xcount.repairs.shrink import scaled
 from xcount.repairs.writers.writer import Values
 
-_ROUNDS = 12
+_ROUNDS = 16
+_GROWTH = 8
+"""How much faster the factor falls in each round: from the last digit to a thousandth in time."""
 _UNIT = 2.0**-51
 """Rounding of a difference of two leaves and of one addition in float64, with some room."""
 
@@ -31,27 +33,21 @@ def within_limits(
     rounded: Callable[[Values], Values],
 ) -> Values:
     """Return rounded values that keep all limits, as close to the given ones as scaling allows."""
-    margin = 0.0
+    factor, step = 1.0, 0.0
     for _ in range(_ROUNDS):
-        factor = min((_factor(values, each, margin) for each in limits), default=1.0)
         found = rounded(scaled(values, component_of, objective, factor))
-        excess = max((_excess(found, each) for each in limits), default=0.0)
+        excess = max((_relative_excess(found, each) for each in limits), default=0.0)
         if excess <= 0:
             return found
-        margin = 2 * (margin + excess)
+        step = _GROWTH * step + excess
+        factor = max(0.0, factor * (1 - step))
     return rounded(scaled(values, component_of, objective, 0.0))
 
 
-def largest_excess(values: Values, limits: Sequence[Limit]) -> float:
-    """Return how far a bound is above its limit, at most; not above 0 if all limits are kept."""
-    return max((_excess(values, each) for each in limits), default=0.0)
-
-
-def _factor(values: Values, limit: Limit, margin: float) -> float:
-    """Return the factor that brings a question's bounds below its limit by a margin."""
+def _relative_excess(values: Values, limit: Limit) -> float:
+    """Return which part of the largest bound is above the limit."""
     largest = limit.bounds.largest_sum(values)
-    room = limit.limit - margin - _slack(values, limit)
-    return 1.0 if largest <= room else max(0.0, room / largest)
+    return _excess(values, limit) / largest if largest > 0 else 0.0
 
 
 def _excess(values: Values, limit: Limit) -> float:

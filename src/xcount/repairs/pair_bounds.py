@@ -11,6 +11,7 @@ if they meet on every feature, so the possible pairs are found feature by featur
 separate m and m' contribute nothing: x leads to the same leaf.
 
 A limit G is proved if ``sum of u[A, B] <= G`` for every ordered pair of masks within the distance.
+Rules and allowed changes divide the domain into parts, each with its own masks and boxes of leaves.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ from xcount.errors import BudgetError
 from xcount.model.ensemble import Tree
 from xcount.problem.asked import Asked
 from xcount.problem.laid_trees import LaidTrees
+from xcount.problem.parts import by_masks, parts_of
+from xcount.problem.problem import Problem
+from xcount.question.change import Direction
+from xcount.question.grid import Grid
 from xcount.repairs.writers.writer import Slots, Values
 
 MOST_PAIRS = 4_000_000
@@ -35,6 +40,9 @@ MOST_SUM_ENTRIES = 100_000_000
 """The most entries of a table of trees by pairs of masks."""
 MOST_LEAF_PAIRS = 3_000_000
 """The most pairs of leaves in all bounds together."""
+MOST_PARTS = 64
+"""The most parts of a domain that are bounded one by one."""
+_LeafPairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 _TOO_LARGE = "the limits of {n} pairs of {what} are too many to solve at once"
 
 
@@ -43,13 +51,11 @@ class TreeBounds:
     """The possible pairs of leaves of one tree, for every pair of classes that is needed.
 
     Attributes:
-        slots: the slot of each leaf.
         starts: for each bound u, where its pairs start; and the end.
-        highs: the leaves l of all pairs, as places in ``slots``.
-        lows: the leaves l' of all pairs.
+        highs: the slots of the leaves l of all pairs.
+        lows: the slots of the leaves l' of all pairs.
     """
 
-    slots: NDArray[np.int64]
     starts: NDArray[np.int64]
     highs: NDArray[np.int64]
     lows: NDArray[np.int64]
@@ -60,8 +66,7 @@ class TreeBounds:
 
     def largest(self, values: Values) -> Values:
         """Return each bound u: the largest difference of a possible pair."""
-        own = values[self.slots]
-        return np.maximum.reduceat(own[self.highs] - own[self.lows], self.starts[:-1])
+        return np.maximum.reduceat(values[self.highs] - values[self.lows], self.starts[:-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,16 +105,12 @@ class PairBounds:
         """The pairs of different slots that occur in some bound, one pair a row."""
         found = [
             np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
-            for pairs in map(_slot_pairs, self.trees)
+            for pairs in (np.stack([tree.highs, tree.lows], axis=1) for tree in self.trees)
         ]
         return np.concatenate(found) if found else np.empty((0, 2), dtype=np.int64)
 
 
-def _slot_pairs(tree: TreeBounds) -> NDArray[np.int64]:
-    return np.stack([tree.slots[tree.highs], tree.slots[tree.lows]], axis=1)
-
-
-def pair_bounds(problem: Asked, slots: Slots, output: int) -> PairBounds:
+def pair_bounds(problem: Problem, slots: Slots, output: int) -> PairBounds:
     """Return the bounds of the sum of one output, for all changes that a question allows.
 
     Args:
@@ -120,68 +121,140 @@ def pair_bounds(problem: Asked, slots: Slots, output: int) -> PairBounds:
     Raises:
         BudgetError: there are too many pairs.
     """
-    pairs = _mask_pairs(problem)
-    trees: list[TreeBounds] = []
-    columns: list[NDArray[np.int32]] = []
-    n_leaf_pairs = 0
-    for tree in _separating_trees(problem, slots, output):
-        classes, reach = tree.classes_of_masks()
-        codes = np.stack([classes[pairs[:, 0]], classes[pairs[:, 1]]], axis=1)
-        found, column = tree.bounds_of(codes, reach)
-        if found is None:
-            continue
-        n_leaf_pairs += len(found.highs)
-        if n_leaf_pairs > MOST_LEAF_PAIRS:
-            raise BudgetError(_TOO_LARGE.format(n=f"more than {MOST_LEAF_PAIRS:,}", what="leaves"))
-        trees.append(found)
-        columns.append(column)
-        if len(columns) * len(pairs) > MOST_SUM_ENTRIES:
-            raise BudgetError(_TOO_LARGE.format(n=f"{len(pairs):,}", what="masks"))
-    if not trees:
-        return PairBounds((), np.empty((0, 0), dtype=np.int32))
-    rows = np.unique(np.stack(columns, axis=1), axis=0)
-    return PairBounds(tuple(trees), rows[(rows >= 0).any(axis=1)])
+    found = _Bounds(_slots_of_output(problem, slots, output))
+    for part in _parts(problem):
+        found.add(part, _changes(part, output), output)
+    return found.bounds()
 
 
-def _mask_pairs(problem: Asked) -> NDArray[np.int64]:
-    """Return the ordered pairs of masks between which a change is allowed, one way or the other."""
+def coarse_bounds(problem: Problem, slots: Slots, output: int) -> PairBounds:
+    """Return a single sum that bounds all changes, however many masks there are.
+
+    Every tree contributes its largest difference for any two masks.
+
+    Raises:
+        BudgetError: there are too many pairs of leaves.
+    """
+    found = _Bounds(_slots_of_output(problem, slots, output))
+    found.add_any(problem, output)
+    return found.bounds()
+
+
+def _slots_of_output(problem: Asked, slots: Slots, output: int) -> list[NDArray[np.int64]]:
+    trees = problem.ensemble.trees
+    return [own for tree, own in zip(trees, slots, strict=True) if tree.output == output]
+
+
+def _parts(problem: Problem) -> list[Problem]:
+    """Return the parts of the domain in which a change may lead to any other mask.
+
+    If there are many, those with the same masks become one.
+    """
+    parts = parts_of(problem)
+    if not parts:
+        return [problem]
+    if len(parts) > MOST_PARTS:
+        parts = tuple(part for part, _ in by_masks(problem, parts))
+    return [part.problem for part in parts]
+
+
+def _changes(problem: Asked, output: int) -> NDArray[np.int64]:
+    """Return the pairs of masks between which V may not grow by more than the limit.
+
+    V at the first mask may exceed V at the second one by at most the limit.
+    """
     if problem.n_pairs_about > MOST_PAIRS // 2:
         raise BudgetError(_TOO_LARGE.format(n=f"{2 * problem.n_pairs_about:,}", what="masks"))
-    found = np.array(list(problem.pairs()), dtype=np.int64).reshape(-1, 2)
-    cells = _cells_of_masks(problem)
-    may = _may_become(problem, cells[found[:, 0]], cells[found[:, 1]])
-    may |= _may_become(problem, cells[found[:, 1]], cells[found[:, 0]])
-    kept = found[may]
-    return np.concatenate([kept, kept[:, ::-1]])
+    starts = problem.counted_masks
+    pairs = np.array(list(problem.pairs_of(starts)), dtype=np.int64).reshape(-1, 2)
+    both = np.concatenate([pairs, pairs[:, ::-1]])
+    is_start = np.zeros(problem.n_masks, dtype=np.bool_)
+    is_start[list(starts)] = True
+    may_fall, may_rise = is_start[both[:, 0]], is_start[both[:, 1]]
+    direction = _direction(problem, output)
+    if direction == "any":
+        return both[may_fall | may_rise]
+    return both[may_rise if direction == "up" else may_fall]
 
 
-def _cells_of_masks(problem: Asked) -> NDArray[np.int64]:
-    """Return the cells of the sensitive features in each mask, one mask a row."""
-    shape = [problem.grid.axes[f].n_cells for f in problem.query.sensitive]
-    return np.stack(np.unravel_index(np.arange(problem.n_masks), shape), axis=1)
+def _direction(problem: Asked, output: int) -> Direction:
+    """Return which changes of one output are limited; both if others must move, too."""
+    change = problem.query.change
+    concerned = [k for k in range(problem.ensemble.n_outputs) if change.concerns(k)]
+    return change.direction if concerned == [output] else "any"
 
 
-def _may_become(
-    problem: Asked, before: NDArray[np.int64], after: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """Return which changes end in cells that may be entered."""
-    found = np.ones(len(before), dtype=np.bool_)
-    for place, feature in enumerate(problem.query.sensitive):
-        closed = list(problem.grid.axes[feature].only_starts)
-        own = after[:, place]
-        found &= ~np.isin(own, closed) | (own == before[:, place])
-    return found
+class _Bounds:
+    """Bounds in the making: the possible pairs of each tree, and the sums."""
+
+    def __init__(self, slots: Sequence[NDArray[np.int64]]) -> None:
+        self._slots = slots
+        self._numbers: list[dict[bytes, int]] = [{} for _ in slots]
+        self._pairs: list[list[_LeafPairs]] = [[] for _ in slots]
+        self._sums: list[NDArray[np.int32]] = []
+        self._n_leaf_pairs = self._n_entries = 0
+
+    def add(self, problem: Asked, changes: NDArray[np.int64], output: int) -> None:
+        """Add the bounds of all changes in one part of the domain."""
+        columns = np.full((len(changes), len(self._slots)), -1, dtype=np.int32)
+        self._n_entries += columns.size
+        if self._n_entries > MOST_SUM_ENTRIES:
+            raise BudgetError(_TOO_LARGE.format(n=f"{len(changes):,}", what="masks"))
+        for place, boxes in self._boxes(problem, problem.query.sensitive, output):
+            classes, reach = boxes.classes_of_masks()
+            own = classes[changes]
+            needed, which = np.unique(own, axis=0, return_inverse=True)
+            bounds = [
+                -1 if a == b else self._number(place, boxes.possible(reach[:, a], reach[:, b]))
+                for a, b in needed.tolist()
+            ]
+            columns[:, place] = np.array(bounds, dtype=np.int32)[which.ravel()]
+        self._sums.append(np.unique(columns, axis=0))
+
+    def add_any(self, problem: Asked, output: int) -> None:
+        """Add one sum: of every tree the largest difference that any change can make."""
+        along = (exchange.feature for exchange in problem.grid.allowed.along)
+        changing = (*problem.query.sensitive, *along)
+        row = np.full((1, len(self._slots)), -1, dtype=np.int32)
+        for place, boxes in self._boxes(problem, changing, output):
+            row[0, place] = self._number(place, boxes.all_possible())
+        self._sums.append(row)
+
+    def _boxes(
+        self, problem: Asked, changing: Sequence[int], output: int
+    ) -> Iterator[tuple[int, _TreeBoxes]]:
+        """Yield the trees that test a changing feature: their places, and their leaves' boxes."""
+        laid = LaidTrees.of_output(problem.ensemble, problem.grid, output, None)
+        for place, (tree, cells) in enumerate(zip(laid.trees, laid.left_cells(), strict=True)):
+            if np.isin(tree.feature, changing).any():
+                yield place, _TreeBoxes(problem.grid, changing, tree, cells, self._slots[place])
+
+    def _number(self, place: int, pairs: _LeafPairs) -> int:
+        """Return the number of a bound of a tree; equal ones share it, and -1 is for no pairs."""
+        if not len(pairs[0]):
+            return -1
+        numbers = self._numbers[place]
+        key = pairs[0].tobytes() + pairs[1].tobytes()
+        if key not in numbers:
+            numbers[key] = len(numbers)
+            self._pairs[place].append(pairs)
+            self._n_leaf_pairs += len(pairs[0])
+            if self._n_leaf_pairs > MOST_LEAF_PAIRS:
+                most = f"more than {MOST_LEAF_PAIRS:,}"
+                raise BudgetError(_TOO_LARGE.format(n=most, what="leaves"))
+        return numbers[key]
+
+    def bounds(self) -> PairBounds:
+        used = [place for place, pairs in enumerate(self._pairs) if pairs]
+        trees = tuple(_tree_bounds(self._pairs[place]) for place in used)
+        rows = np.unique(np.concatenate(self._sums)[:, used], axis=0)
+        return PairBounds(trees, rows[(rows >= 0).any(axis=1)])
 
 
-def _separating_trees(problem: Asked, slots: Slots, output: int) -> Iterator[_TreeBoxes]:
-    """Yield the trees of an output that test a sensitive feature, each with its leaves' boxes."""
-    laid = LaidTrees.of_output(problem.ensemble, problem.grid, output, None)
-    own = [
-        s for tree, s in zip(problem.ensemble.trees, slots, strict=True) if tree.output == output
-    ]
-    for tree, cells, slot in zip(laid.trees, laid.left_cells(), own, strict=True):
-        if np.isin(tree.feature, problem.query.sensitive).any():
-            yield _TreeBoxes(problem, tree, cells, slot)
+def _tree_bounds(pairs: Sequence[_LeafPairs]) -> TreeBounds:
+    starts = np.cumsum([0, *(len(highs) for highs, _ in pairs)])
+    highs, lows = (np.concatenate([pair[i] for pair in pairs]) for i in (0, 1))
+    return TreeBounds(starts, highs, lows)
 
 
 class _TreeBoxes:
@@ -189,12 +262,13 @@ class _TreeBoxes:
 
     def __init__(
         self,
-        problem: Asked,
+        grid: Grid,
+        changing: Sequence[int],
         tree: Tree,
         left_cells: Sequence[NDArray[np.bool_]],
         slots: NDArray[np.int64],
     ) -> None:
-        self._problem, self._tree = problem, tree
+        self._grid, self._changing, self._tree = grid, changing, tree
         self._features = np.unique(tree.feature[tree.feature >= 0]).tolist()
         boxes = list(self._walk(left_cells))
         self._slots = slots[[leaf for leaf, _ in boxes]]
@@ -206,7 +280,7 @@ class _TreeBoxes:
         self, left_cells: Sequence[NDArray[np.bool_]]
     ) -> Iterator[tuple[int, dict[int, NDArray[np.bool_]]]]:
         """Yield the leaves that some region leads to, each with its cells by feature."""
-        axes, tree = self._problem.grid.axes, self._tree
+        axes, tree = self._grid.axes, self._tree
         whole = {f: np.ones(axes[f].n_cells, dtype=np.bool_) for f in self._features}
         stack = [(0, whole)]
         while stack:
@@ -225,8 +299,8 @@ class _TreeBoxes:
         """Return the class of each mask, and which leaves (rows) each class (column) can reach."""
         classes = np.zeros(1, dtype=np.int64)
         reach = np.ones((len(self._slots), 1), dtype=np.bool_)
-        for feature in self._problem.query.sensitive:
-            n_cells = self._problem.grid.axes[feature].n_cells
+        for feature in self._changing:
+            n_cells = self._grid.axes[feature].n_cells
             own = self._cells.get(feature, np.ones((len(self._slots), n_cells), dtype=np.bool_))
             columns, of_cell = np.unique(own, axis=1, return_inverse=True)
             n_own = columns.shape[1]
@@ -237,55 +311,30 @@ class _TreeBoxes:
 
     @cached_property
     def _meet(self) -> NDArray[np.bool_]:
-        """Whether the boxes of two leaves meet on all features that are not sensitive."""
+        """Whether the boxes of two leaves meet on all features that do not change."""
         found = np.ones((len(self._slots), len(self._slots)), dtype=np.bool_)
         for feature, cells in self._cells.items():
-            if feature not in self._problem.query.sensitive:
+            if feature not in self._changing:
                 numbers = cells.astype(np.float32)
                 found &= (numbers @ numbers.T) > 0
         return found
 
-    def bounds_of(
-        self, codes: NDArray[np.int64], reach: NDArray[np.bool_]
-    ) -> tuple[TreeBounds | None, NDArray[np.int32]]:
-        """Return the bounds for pairs of classes, and which of them each pair of masks needs."""
-        n_classes = reach.shape[1]
-        differ = codes[:, 0] != codes[:, 1]
-        column = np.full(len(codes), -1, dtype=np.int32)
-        needed, which = np.unique(
-            codes[differ, 0] * n_classes + codes[differ, 1], return_inverse=True
-        )
-        if not len(needed):
-            return None, column
-        numbers: dict[bytes, int] = {}
-        parts: list[tuple[NDArray[np.int64], ...]] = []
-        bound_of = np.full(len(needed), -1, dtype=np.int32)
-        for place, code in enumerate(needed.tolist()):
-            possible = self._possible(reach[:, code // n_classes], reach[:, code % n_classes])
-            if not len(possible[0]):
-                continue
-            key = possible[0].tobytes() + possible[1].tobytes()
-            bound_of[place] = numbers.setdefault(key, len(parts))
-            if bound_of[place] == len(parts):
-                parts.append(possible)
-        column[differ] = bound_of[which.ravel()]
-        if not parts:
-            return None, column
-        starts = np.cumsum([0, *(len(highs) for highs, _ in parts)])
-        highs, lows = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-        return TreeBounds(self._slots, starts, highs, lows), column
+    def possible(self, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> _LeafPairs:
+        """Return the possible pairs for two classes, given which leaves they reach."""
+        return self._listed(self._meet & first[:, np.newaxis] & second)
 
-    def _possible(
-        self, first: NDArray[np.bool_], second: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the possible pairs of leaves; of equal leaves, one pair stands for all."""
-        pairs = self._meet & first[:, np.newaxis] & second
+    def all_possible(self) -> _LeafPairs:
+        """Return the possible pairs for any two masks."""
+        return self._listed(self._meet.copy())
+
+    def _listed(self, pairs: NDArray[np.bool_]) -> _LeafPairs:
+        """Return pairs as slots; of the pairs of equal leaves, one stands for all."""
         equal = np.flatnonzero(np.diagonal(pairs))
         np.fill_diagonal(pairs, False)
         highs, lows = np.nonzero(pairs)
         if len(equal):
             highs, lows = np.append(highs, equal[0]), np.append(lows, equal[0])
-        return highs, lows
+        return self._slots[highs], self._slots[lows]
 
 
 def components(n_slots: int, bounds: Sequence[PairBounds]) -> NDArray[np.int64]:

@@ -184,7 +184,7 @@ class _Program:
     def _pair_rows(self, bounds: PairBounds, first: int) -> tuple[Any, Values]:
         entries, rows, columns, right, n_rows = [], [], [], [], 0
         for tree, start in zip(bounds.trees, bounds.first_bounds.tolist(), strict=False):
-            highs, lows = tree.slots[tree.highs], tree.slots[tree.lows]
+            highs, lows = tree.highs, tree.lows
             bound = first + start + np.repeat(np.arange(tree.n_bounds), np.diff(tree.starts))
             at = n_rows + np.arange(len(highs))
             differ = highs != lows

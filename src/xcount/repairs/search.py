@@ -24,7 +24,7 @@ from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.repairs.certify import within_limits
 from xcount.repairs.objective import Objective, objective_of
-from xcount.repairs.pair_bounds import PairBounds, components, pair_bounds
+from xcount.repairs.pair_bounds import PairBounds, coarse_bounds, components, pair_bounds
 from xcount.repairs.program import Limit, smallest_change
 from xcount.repairs.shrink import compensated, scaled
 from xcount.repairs.sufficient import sufficient_gaps
@@ -147,9 +147,9 @@ class Search:
         for problem in self.problems:
             if not problem.query.change.concerns(output):
                 continue
-            bounds.append(pair_bounds(problem, self.slots, output))
+            bounds.append(self._bounds(problem, output))
             gap = (self._gaps(problem) or {}).get(output)
-            if gap is not None:
+            if gap is not None and bounds[-1].trees:
                 limits.append(Limit(bounds[-1], gap))
         component_of = components(self.writer.n_slots, bounds)
         self._report(0.1, "weighing the leaves by the rows that reach them")
@@ -163,6 +163,17 @@ class Search:
             seed=self.settings.seed,
         )
         return _Output(tuple(limits), component_of, objective)
+
+    def _bounds(self, problem: Problem, output: int) -> PairBounds:
+        """Return the bounds of all changes, or one for all of them if there are too many."""
+        try:
+            return pair_bounds(problem, self.slots, output)
+        except BudgetError as error:
+            self.notes.append(
+                f"{error}: one bound stands for all of them, which costs more; a smaller distance "
+                "or fewer sensitive features may help"
+            )
+            return coarse_bounds(problem, self.slots, output)
 
     @property
     def _may_compensate(self) -> bool:

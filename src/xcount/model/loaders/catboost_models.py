@@ -56,7 +56,6 @@ _REFUSED_FEATURES = {"text_features": "text", "embedding_features": "embedding"}
 
 def from_live(model: Any) -> Ensemble:
     """Return the ensemble of a fitted CatBoost, CatBoostClassifier, -Regressor or -Ranker."""
-    catboost = _catboost()
     name = type(model).__name__
     if not model.is_fitted():
         raise UnsupportedModelError(f"{name}: the model is not fitted; call fit() first")
@@ -66,6 +65,12 @@ def from_live(model: Any) -> Ensemble:
     ):
         if len(indices):
             raise _refused_feature(name, kind, str(model.feature_names_[indices[0]]))
+    return from_document(live_document(model), name, "catboost")
+
+
+def live_document(model: Any) -> Any:
+    """Return a live model as a parsed document in CatBoost's JSON format."""
+    catboost, name = _catboost(), type(model).__name__
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         try:
@@ -74,7 +79,7 @@ def from_live(model: Any) -> Ensemble:
             raise UnsupportedModelError(
                 f"{name}: CatBoost cannot write the model as JSON: {error}"
             ) from None
-        return from_document(parse_json(path.read_bytes(), name), name, "catboost")
+        return parse_json(path.read_bytes(), name)
 
 
 def raw_predictions(

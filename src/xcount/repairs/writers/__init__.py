@@ -10,7 +10,7 @@ from xcount.model.ensemble import Ensemble
 from xcount.model.loaders import files, load
 from xcount.repairs.writers.writer import ModelWriter
 
-WRITABLE = "XGBoost JSON and UBJSON, LightGBM text"
+WRITABLE = "XGBoost JSON and UBJSON, LightGBM text, CatBoost JSON, scikit-learn as skops"
 """The formats of files that can be written, in words."""
 
 
@@ -22,11 +22,13 @@ def writer_of(model: Any, *, trust_pickle: bool = False) -> ModelWriter:
     """
     ensemble = load(model, trust_pickle=trust_pickle)
     if isinstance(model, str | os.PathLike):
-        return _file_writer(model, ensemble)
+        return _file_writer(model, ensemble, trust_pickle)
     return _live_writer(model, ensemble)
 
 
-def _file_writer(path: str | os.PathLike[str], ensemble: Ensemble) -> ModelWriter:
+def _file_writer(
+    path: str | os.PathLike[str], ensemble: Ensemble, trust_pickle: bool
+) -> ModelWriter:
     data = files.read(path).data
     where = os.fspath(path)
     if ensemble.format == "xgboost-json":
@@ -43,10 +45,24 @@ def _file_writer(path: str | os.PathLike[str], ensemble: Ensemble) -> ModelWrite
         from xcount.repairs.writers.lightgbm import LightGBMWriter
 
         return LightGBMWriter(data.decode("utf-8-sig"), ensemble)
+    if ensemble.format == "catboost-json":
+        from xcount.model.loaders.xgboost_json import parse_json
+        from xcount.repairs.writers.catboost import CatBoostWriter
+
+        return CatBoostWriter(parse_json(data, where), ensemble)
+    if ensemble.format.endswith("-skops"):
+        from xcount.model.loaders.sklearn_models import open_skops
+        from xcount.repairs.writers.sklearn import SklearnWriter
+
+        return SklearnWriter(ensemble, open_skops(data, where, trust=trust_pickle))
     raise _no_writer(ensemble)
 
 
 def _live_writer(model: Any, ensemble: Ensemble) -> ModelWriter:
+    if isinstance(model, Ensemble):
+        from xcount.repairs.writers.ensemble import EnsembleWriter
+
+        return EnsembleWriter(ensemble)
     if ensemble.format == "xgboost":
         from xcount.model.loaders.xgboost_json import parse_json
         from xcount.repairs.writers.xgboost import XGBoostWriter
@@ -59,6 +75,15 @@ def _live_writer(model: Any, ensemble: Ensemble) -> ModelWriter:
 
         booster = model if hasattr(model, "model_to_string") else model.booster_
         return LightGBMWriter(booster.model_to_string(), ensemble, model)
+    if ensemble.format == "catboost":
+        from xcount.model.loaders.catboost_models import live_document
+        from xcount.repairs.writers.catboost import CatBoostWriter
+
+        return CatBoostWriter(live_document(model), ensemble, model)
+    if ensemble.format == "sklearn" or ensemble.format.endswith("-pipeline"):
+        from xcount.repairs.writers.sklearn import SklearnWriter
+
+        return SklearnWriter(ensemble, model)
     raise _no_writer(ensemble)
 
 

@@ -67,3 +67,15 @@ def slot_values(ensemble: Ensemble, slots: Slots, n_slots: int) -> Values:
         leaves = own >= 0
         values[own[leaves]] = tree.value[leaves]
     return values
+
+
+def unscaled(values: Values, factors: Values, given: Values) -> Values:
+    """Return the values to store if the model multiplies them by factors.
+
+    Args:
+        values: what the leaves shall add.
+        factors: of the slots.
+        given: what is stored so far; it stays if the product is right already.
+    """
+    divided = values / np.where(factors == 0, 1.0, factors)
+    return np.where(given * factors == values, given, divided)
