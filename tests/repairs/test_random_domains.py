@@ -75,7 +75,7 @@ def test_fewer_changes_cost_less() -> None:
     parameters = {"max_depth": 3, "eta": 0.5, "nthread": 1}
     model = xgboost.train(parameters, xgboost.DMatrix(rows, labels), 5)
     asked: dict[str, Any] = {"sensitive": [0], "gap": 1, "data": rows}
-    ends = {"where_from": "f0 >= 5", "where_to": "f0 < 5"}
+    ends: dict[str, Any] = {"where_from": "f0 >= 5", "where_to": "f0 < 5"}
     results = [xcount.repair(model, **asked, **ends, direction="up")]
     results += [xcount.repair(model, **asked, **ends), xcount.repair(model, **asked)]
     assert all(result.proved for result in results)

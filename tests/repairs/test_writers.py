@@ -23,9 +23,8 @@ SMALL: dict[str, Any] = {"max_depth": 3, "random_state": 0}
 
 def _sklearn(name: str, **options: Any) -> Callable[[], Any]:
     def make() -> Any:
-        ensemble = pytest.importorskip("sklearn.ensemble")
-        tree = pytest.importorskip("sklearn.tree")
-        return getattr(ensemble, name, getattr(tree, name, None))(**SMALL, **options)
+        home = pytest.importorskip("sklearn.tree" if "Decision" in name else "sklearn.ensemble")
+        return getattr(home, name)(**SMALL, **options)
 
     return make
 

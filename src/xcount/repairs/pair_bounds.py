@@ -173,8 +173,11 @@ def _changes(problem: Asked, output: int) -> NDArray[np.int64]:
     may_fall, may_rise = is_start[both[:, 0]], is_start[both[:, 1]]
     direction = _direction(problem, output)
     if direction == "any":
-        return both[may_fall | may_rise]
-    return both[may_rise if direction == "up" else may_fall]
+        may_break = may_fall | may_rise
+    else:
+        may_break = may_rise if direction == "up" else may_fall
+    found: NDArray[np.int64] = both[may_break]
+    return found
 
 
 def _direction(problem: Asked, output: int) -> Direction:

@@ -81,7 +81,8 @@ class SklearnWriter(ModelWriter):
         return replace(ensemble, trees=tuple(trees))
 
     def rounded(self, values: Values) -> Values:
-        return self._stored(values) * self._factors
+        found: Values = self._stored(values) * self._factors
+        return found
 
     def data(self, values: Values) -> bytes:
         try:

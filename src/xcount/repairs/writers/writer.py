@@ -77,5 +77,5 @@ def unscaled(values: Values, factors: Values, given: Values) -> Values:
         factors: of the slots.
         given: what is stored so far; it stays if the product is right already.
     """
-    divided = values / np.where(factors == 0, 1.0, factors)
+    divided: Values = values / np.where(factors == 0, 1.0, factors)
     return np.where(given * factors == values, given, divided)
