@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 
 from xcount.answers.count import READING_PART, model_info, solve, versions
 from xcount.answers.options import (
+    ClassOption,
     CountingOptions,
     DomainOptions,
     TrustOption,
@@ -52,7 +53,7 @@ _SHARE = {"minimum": 0, "maximum": 1}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MonotoneOptions(TrustOption, CountingOptions, DomainOptions):
+class MonotoneOptions(TrustOption, CountingOptions, DomainOptions, ClassOption):
     """The options of ``monotone``."""
 
     increasing: Names = field(
@@ -87,15 +88,6 @@ class MonotoneOptions(TrustOption, CountingOptions, DomainOptions):
             "Count only changes of the margin by more than G.",
             "how much the margin must change in the wrong direction.",
             metavar="G",
-        ),
-    )
-    class_: int | str | None = field(
-        default=None,
-        metadata=option(
-            "The class to ask about, for a model with several.",
-            "the class to ask about, for a model with several.",
-            flag="--class",
-            metavar="K",
         ),
     )
     max_share: object = field(

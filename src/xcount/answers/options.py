@@ -73,8 +73,8 @@ class TrustOption:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ChangeOptions:
-    """What makes two outputs differ, other than a gap."""
+class FlipOptions:
+    """A change of the decision."""
 
     flip: bool = field(
         default=False,
@@ -103,16 +103,28 @@ class ChangeOptions:
             metavar="P",
         ),
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DirectionOption:
+    """Whether the output rises or falls."""
+
     direction: str = field(
         default="any",
         metadata=option(
-            "Count only changes that raise (up) or lower (down) the margin, the probability or "
-            "the decision.",
+            "Only changes that raise (up) or lower (down) the margin, the probability or the "
+            "decision.",
             '``"up"`` or ``"down"`` if only changes count that raise or lower the margin, the '
             "probability or the decision.",
             choices=("up", "down", "any"),
         ),
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PrecisionOption:
+    """How exactly leaves are added."""
+
     precision: int | str | None = field(
         default="exact",
         metadata=option(
@@ -121,6 +133,12 @@ class ChangeOptions:
             metavar="exact|N",
         ),
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClassOption:
+    """Which output of several."""
+
     class_: int | str | None = field(
         default=None,
         metadata=option(
@@ -130,6 +148,11 @@ class ChangeOptions:
             metavar="K",
         ),
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChangeOptions(ClassOption, PrecisionOption, DirectionOption, FlipOptions):
+    """What makes two outputs differ, other than a gap."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -294,8 +317,8 @@ NO_CHANGE = (
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OneQuestion(GapOptions, SensitiveOption):
-    """One question: features, a gap, a distance."""
+class DistanceOption:
+    """How far the sensitive features may move."""
 
     distance: int | str | None = field(
         default="any",
@@ -305,6 +328,11 @@ class OneQuestion(GapOptions, SensitiveOption):
             metavar="N|any",
         ),
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OneQuestion(DistanceOption, GapOptions, SensitiveOption):
+    """One question: features, a gap, a distance."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

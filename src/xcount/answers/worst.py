@@ -11,7 +11,16 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 from xcount.answers.count import class_label, model_info, versions
-from xcount.answers.options import DomainOptions, LimitOptions, TrustOption
+from xcount.answers.options import (
+    ClassOption,
+    DirectionOption,
+    DistanceOption,
+    DomainOptions,
+    LimitOptions,
+    PrecisionOption,
+    SensitiveOption,
+    TrustOption,
+)
 from xcount.answers.result import (
     ANSWERED,
     LIMITED,
@@ -43,58 +52,24 @@ _AT_LEAST_0 = {"minimum": 0}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WorstOptions(TrustOption, LimitOptions, DomainOptions):
+class WorstOptions(
+    TrustOption,
+    LimitOptions,
+    DomainOptions,
+    ClassOption,
+    PrecisionOption,
+    DirectionOption,
+    DistanceOption,
+    SensitiveOption,
+):
     """The options of a search for the largest change."""
 
-    sensitive: Any = field(
-        metadata=option(
-            "The sensitive features: names, fN or indices, separated by commas.",
-            "the features that change, by name or index; text may list several with commas.",
-            metavar="NAMES",
-            repeated="list",
-            is_required=True,
-        )
-    )
     probability: bool = field(
         default=False,
         metadata=option(
             "Find the largest change of the predicted probability instead of the margin.",
             "whether to find the largest change of the predicted probability instead of the "
             "margin.",
-        ),
-    )
-    distance: int | str | None = field(
-        default="any",
-        metadata=option(
-            "How many cells the sensitive features may move in total.",
-            'how many cells the sensitive features may move in total, or ``"any"``.',
-            metavar="N|any",
-        ),
-    )
-    direction: str = field(
-        default="any",
-        metadata=option(
-            "Consider only changes that raise (up) or lower (down) the margin or the probability.",
-            '``"up"`` or ``"down"`` if only changes count that raise or lower the margin or the '
-            "probability.",
-            choices=("up", "down", "any"),
-        ),
-    )
-    precision: int | str | None = field(
-        default="exact",
-        metadata=option(
-            "Use leaf values as stored, or rounded to N decimals.",
-            'decimals that leaves are rounded to, or ``"exact"``.',
-            metavar="exact|N",
-        ),
-    )
-    class_: int | str | None = field(
-        default=None,
-        metadata=option(
-            "The class to ask about, for a model with several.",
-            "the class to ask about, for a model with several.",
-            flag="--class",
-            metavar="K",
         ),
     )
     on_progress: Callable[[Progress], None] | None = field(
