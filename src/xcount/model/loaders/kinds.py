@@ -62,14 +62,15 @@ FORMULA = Kind("a formula", "what xcount encode has written", "give it to a mode
 PMML = Kind(
     "a PMML document",
     "XML",
-    "XCount reads the model that it was written from: pass the fitted model, or save it in the format "
-    "of its own library",
+    "XCount reads the model that it was written from: pass the fitted model, or save it in the "
+    "format of its own library",
 )
 R_FILE = Kind(
     "an R file (RDS or RData)",
     "what saveRDS or save has written",
     "in R, save the model in its library's format: xgb.save(model, 'model.json'), "
-    "lgb.save(model, 'model.txt') or catboost.save_model(model, 'model.json', file_format = 'json')",
+    "lgb.save(model, 'model.txt') or "
+    "catboost.save_model(model, 'model.json', file_format = 'json')",
 )
 H2O = Kind(
     "an H2O model (MOJO or POJO)",
