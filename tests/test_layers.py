@@ -189,6 +189,7 @@ DOORS = {
     ("answers.count", "cluster"): "count is the front door of a cluster's count",
     ("answers.diff", "cluster"): "diff is the front door of a cluster's diff",
     ("answers.diff_result", "report"): "DiffResult.to_html is the report's front door",
+    ("repairs.result", "report"): "RepairResult.to_html and its like are the reports' front door",
     ("support.options", "report"): "public functions show a bar in a notebook",
     ("support.display", "report"): "results are the front door of cards, tables and plots",
     ("runs.batch", "cluster"): "runs are the front door of a cluster's counts",

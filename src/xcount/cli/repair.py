@@ -26,9 +26,18 @@ from xcount.repairs.repair import RepairOptions, repair
 )
 @click.argument("model", metavar="MODEL")
 @parameters.declared(RepairOptions, without=["precision"])
+@click.option("--html", metavar="FILE", help="Write a self-contained HTML report.")
+@batch.markdown_option
 @parameters.json_option
 @parameters.progress_option
-def command(model: str, as_json: bool, progress: str, **options: Any) -> int:
+def command(
+    model: str,
+    as_json: bool,
+    progress: str,
+    html: str | None,
+    markdown: str | None,
+    **options: Any,
+) -> int:
     """Write MODEL with other leaf values, for which no region is sensitive any more.
 
     Leaf values change as little as that allows: the predictions for the rows of --data stay as
@@ -40,19 +49,27 @@ def command(model: str, as_json: bool, progress: str, **options: Any) -> int:
     """
     from xcount.cli.output import print_json, print_tables
     from xcount.cli.progress import ProgressLine, stoppable
+    from xcount.support.files import write_atomically
 
     path: str | None = options["output"]
     if path is None:
         raise click.UsageError("give --output FILE: where to write the repaired model")
-    if path == "-":
-        raise click.UsageError("--output needs a file: standard output is for the answer")
-    batch.check_outputs({"output": path}, as_json)
+    texts = {"html": html, "markdown": markdown}
+    for name, given in {"output": path, **texts}.items():
+        if given == "-":
+            raise click.UsageError(f"--{name} needs a file: standard output is for the answer")
+    batch.check_outputs({"output": path, **texts}, as_json)
+    options["explain"] = options["explain"] or html is not None
     with stoppable(), ProgressLine(progress) as line:
         result = repair(model, on_progress=line.show_search, **parameters.given(options))
+    if html is not None:
+        write_atomically(html, result.to_html())
+    if markdown is not None:
+        write_atomically(markdown, result.to_markdown())
     if as_json:
         print_json(result.to_dict())
     else:
         from xcount.report.repair_text import repair_tables
 
-        print_tables(*repair_tables(result), *batch.written([result.output]))
+        print_tables(*repair_tables(result), *batch.written([result.output, html, markdown]))
     return result.exit_status

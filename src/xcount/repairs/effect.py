@@ -75,11 +75,17 @@ def moves(before: Ensemble, after: Ensemble, rows: NDArray[np.float64]) -> Moves
             raised = int((second != first).sum())
     return Moves(
         len(rows),
-        float(np.sqrt(np.mean(change**2))) if change.size else 0.0,
+        _root_mean_square(change),
         float(change.max(initial=0.0)),
         raised,
         lowered,
     )
+
+
+def _root_mean_square(change: Values) -> float:
+    """Return the root mean square, also of numbers whose squares overflow."""
+    largest = float(change.max(initial=0.0))
+    return largest * float(np.sqrt(np.mean((change / largest) ** 2))) if largest else 0.0
 
 
 def quality(ensemble: Ensemble, rows: NDArray[np.float64], labels: Values) -> Quality:

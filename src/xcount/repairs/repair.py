@@ -106,6 +106,15 @@ class RepairOptions(TrustOption, LimitOptions, QuestionOptions):
             "whether the verified counter counts the repaired model again, within the limits.",
         ),
     )
+    explain: bool = field(
+        default=False,
+        metadata=option(
+            "Also find the share that changes by more than a gap, for every gap, before and "
+            "after. A page (--html) has both as a curve.",
+            "whether to find the share against the gap, before and after, too: the page has both "
+            "as a curve.",
+        ),
+    )
     on_progress: Callable[[Progress], None] | None = field(
         default=None,
         metadata=python_option(
@@ -235,16 +244,26 @@ class _Repair:
         limit = self._settings.within(_BEFORE_PART, default=BEFORE_SECONDS)
         if (limit.timeout_seconds or 0) > BEFORE_SECONDS:
             limit = replace(limit, timeout_seconds=BEFORE_SECONDS)
-        return solve(problem, replace(limit, on_progress=None), "auto", self._weighing)
+        limit = replace(limit, on_progress=None)
+        return self._explained(problem, solve(problem, limit, "auto", self._weighing), limit)
 
     def _counted_after(self, problem: Problem) -> CountResult:
         settings = replace(self._settings, on_progress=None)
         result = solve(problem, settings, "auto", self._weighing)
+        result = self._explained(problem, result, self._settings)
         if not self._options.verify:
             return result
         from xcount.answers.verify import verified_result
 
         return verified_result(problem, result, settings)
+
+    def _explained(self, problem: Problem, result: CountResult, settings: Settings) -> CountResult:
+        if not self._options.explain:
+            return result
+        from xcount.answers.explain.effects import explain
+
+        limited = replace(settings.within(_BEFORE_PART, default=BEFORE_SECONDS), on_progress=None)
+        return replace(result, explanation=explain(problem, limited, None))
 
     @cached_property
     def _search(self) -> Search:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from xcount.answers.result import ANSWERED, LIMITED, CountResult, Versions
 from xcount.repairs.effect import Moves, Quality
+from xcount.support.display import DisplayMixin
+from xcount.support.files import written_to
 from xcount.support.numerals import to_json
 from xcount.support.records import Json, from_dict, record, to_dict, written
 
@@ -61,7 +64,7 @@ class Tested:
 
 @record("repair", "`xcount repair --json`.")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RepairResult:
+class RepairResult(DisplayMixin):
     """A model with other leaf values, and the proof of its limits.
 
     Example:
@@ -124,11 +127,6 @@ class RepairResult:
     model: Any = field(default=None, compare=False)
     """The repaired model, live, if a live model was repaired; not part of the JSON."""
 
-    def __repr__(self) -> str:
-        names = " + ".join(self.before.sensitive)
-        proved = "proved" if self.proved else "not proved"
-        return f"RepairResult({names}, {self.before.change.label}: {proved}, {self.method})"
-
     @property
     def questions(self) -> tuple[Repaired, ...]:
         """All questions, each before and after."""
@@ -151,6 +149,18 @@ class RepairResult:
     def to_json(self, indent: int | None = None) -> str:
         """Return the result as one JSON object."""
         return to_json(self.to_dict(), indent)
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the result as a self-contained HTML page; with a path, write it there as well."""
+        from xcount.report import html_repair
+
+        return written_to(path, html_repair(self))
+
+    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return a section for a model card; with a path, write it there as well."""
+        from xcount.report import markdown_repair
+
+        return written_to(path, markdown_repair(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RepairResult:

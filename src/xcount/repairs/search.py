@@ -46,14 +46,12 @@ class Found:
         values: rounded, as the library stores them.
         method: how they were found.
         factor: what differences were multiplied by, if they shrank.
-        cost: the mean squared change of the data's margins, weighted as the objective says.
         notes: what a user should know.
     """
 
     values: Values
     method: Method
     factor: float = 1.0
-    cost: float = 0.0
     notes: tuple[str, ...] = ()
 
 
@@ -108,8 +106,7 @@ class Search:
         if flips:
             values, factor = self._without_flips(values, flips, outputs)
             method = "shrink" if factor < 1 else method
-        cost = sum(each.objective.cost(values - self.before) for each in outputs.values())
-        return Found(values, method, factor, cost, tuple(self.notes))
+        return Found(values, method, factor, tuple(self.notes))
 
     def shrunk(self) -> Values | None:
         """Return values with the same limits by shrinking alone, to compare with; None for flips.

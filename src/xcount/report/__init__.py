@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from xcount.report.page.audit import html_report
     from xcount.report.page.comparison import html_comparison
     from xcount.report.page.diff import html_diff
+    from xcount.report.page.repair import html_repair
+    from xcount.report.repair_markdown import markdown_repair
     from xcount.report.spreadsheet import csv_comparison, csv_report
 
 __all__ = [
@@ -16,7 +18,9 @@ __all__ = [
     "csv_report",
     "html_comparison",
     "html_diff",
+    "html_repair",
     "html_report",
+    "markdown_repair",
     "markdown_report",
 ]
 
@@ -25,7 +29,9 @@ _HOMES = {
     "csv_report": "xcount.report.spreadsheet",
     "html_comparison": "xcount.report.page.comparison",
     "html_diff": "xcount.report.page.diff",
+    "html_repair": "xcount.report.page.repair",
     "html_report": "xcount.report.page.audit",
+    "markdown_repair": "xcount.report.repair_markdown",
     "markdown_report": "xcount.report.markdown",
 }
 

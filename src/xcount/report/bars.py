@@ -17,6 +17,7 @@ from xcount.measures.measured import REGIONS, Measured
 from xcount.measures.population import Population, Portrait
 from xcount.measures.portrait import Check, ComponentPortrait
 from xcount.model.ensemble import Ensemble
+from xcount.repairs.result import RepairResult
 from xcount.report.explanation_words import NEAREST_TO_PEOPLE, of_measure
 from xcount.report.lead import first_groups, in_order, measure_of, measure_shown, panels
 from xcount.report.page.axis import nice_ceiling
@@ -112,6 +113,16 @@ def _share_bar(label: str, result: CountResult, measure: str) -> Bar:
 @bars_of.register
 def _(result: WorstResult, top: int = TOP) -> Bars:
     return Bars("Nothing changes", SHARE, ()) if result.pair is None else bars_of(result.pair, top)
+
+
+@bars_of.register
+def _(result: RepairResult, top: int = TOP) -> Bars:
+    bars = [
+        _share_bar(label, count, REGIONS)
+        for question in result.questions
+        for label, count in (("before", question.before), ("after", question.after))
+    ]
+    return Bars("Sensitive regions before and after", SHARE, tuple(bars))
 
 
 @bars_of.register

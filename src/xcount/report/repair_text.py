@@ -1,9 +1,10 @@
-"""A repair as tables for the terminal."""
+"""A repair in words, and as tables for the terminal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xcount.answers.result import CountResult
 from xcount.repairs.effect import Moves, Quality
 from xcount.repairs.result import Repaired, RepairResult, Tested
 from xcount.report.card import Card
@@ -38,27 +39,54 @@ def question_card(question: Repaired) -> Card:
     if question.before.domain:
         card.add_row("Domain", question.before.domain.text)
     for label, count in (("Before", question.before), ("After", question.after)):
-        card.add_row(label, (answer_text(count), "bold"))
-        card.add_row("", f"of the regions: {share_interval(count)}")
-        if (rows := count.measures.get("rows")) is not None:
-            card.add_row("", f"of the rows: {measured_text(rows, count.sensitive)}")
+        first, *others = share_lines(count)
+        card.add_row(label, (first, "bold"))
+        for line in others:
+            card.add_row("", line)
     card.add_row("Proved", ("yes", "bold green") if question.is_proved else ("no", "bold red"))
     return card
 
 
 def _model_card(result: RepairResult) -> Card:
     card = Card("What changed")
-    card.add_row("Method", METHODS[result.method].format(factor=result.factor))
-    if result.method != "unchanged":
-        card.add_row("Leaves", leaves_text(result))
-    if result.moves is not None:
-        card.add_row("Predictions", moves_text(result.moves))
-        if (decisions := decisions_text(result.moves)) is not None:
-            card.add_row("Decisions", decisions)
+    for what, text in change_facts(result):
+        card.add_row(what, text)
     for note in result.notes:
         card.add_row("Note", note)
     card.add_row("Run", seconds_text(result.seconds))
     return card
+
+
+def share_lines(count: CountResult) -> list[str]:
+    """Return the count, and the shares of the regions and rows, in words."""
+    lines = [answer_text(count), f"of the regions: {share_interval(count)}"]
+    if (rows := count.measures.get("rows")) is not None:
+        lines.append(f"of the rows: {measured_text(rows, count.sensitive)}")
+    return lines
+
+
+def change_facts(result: RepairResult) -> list[tuple[str, str]]:
+    """Return what changed: leaves, predictions and decisions."""
+    facts = [("Method", METHODS[result.method].format(factor=result.factor))]
+    if result.method != "unchanged":
+        facts.append(("Leaves", leaves_text(result)))
+    if result.moves is not None:
+        facts.append(("Predictions", moves_text(result.moves)))
+        if (decisions := decisions_text(result.moves)) is not None:
+            facts.append(("Decisions", decisions))
+    return facts
+
+
+def repair_title(result: RepairResult) -> str:
+    """Return the title of a repair: the sensitive features and the limit."""
+    return f"Repair of {' + '.join(result.before.sensitive)}, {result.before.change.label}"
+
+
+def repair_headline(result: RepairResult) -> str:
+    """Return the outcome in one sentence, without its full stop."""
+    if result.proved:
+        return "The limit is proved: no region is sensitive any more"
+    return "The limit is not proved"
 
 
 def leaves_text(result: RepairResult) -> str:

@@ -22,6 +22,7 @@ from xcount.counters.tally import Profile
 from xcount.measures.measured import Measured
 from xcount.measures.population import Population, Portrait
 from xcount.model.ensemble import Ensemble
+from xcount.repairs.result import RepairResult
 from xcount.report.bars import SHARE, Bar, Bars, bars_of
 from xcount.report.culprit import comparison_headline
 from xcount.report.explanation_words import (
@@ -35,6 +36,7 @@ from xcount.report.group_words import impact_text
 from xcount.report.lead import headline, measure_shown, opening, share_shown
 from xcount.report.markup import Markup, element, joined, name
 from xcount.report.notebook.lines import line_of
+from xcount.report.repair_text import change_facts, repair_headline, repair_title
 from xcount.report.text import answer_text, count_text, question_text
 from xcount.report.witness_text import same_inputs, summary
 from xcount.report.words.numbers import (
@@ -205,6 +207,14 @@ def _(result: WorstResult) -> Markup:
         bars = bars_of(result.pair)
         facts = [summary(result.pair)["Change"], same_inputs(result.pair), *facts]
     return _card(worst_question(result), worst_answer(result), bars, facts)
+
+
+@card_of.register
+def _(result: RepairResult) -> Markup:
+    facts = [f"{what}: {text}" for what, text in change_facts(result)]
+    verdict = Verdict.PASS if result.proved else Verdict.UNDECIDED
+    said = repair_headline(result)
+    return _card(repair_title(result), said, bars_of(result), [*facts, *result.notes], verdict)
 
 
 @card_of.register

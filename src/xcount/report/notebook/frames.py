@@ -20,6 +20,7 @@ from xcount.errors import MissingExtraError
 from xcount.measures.measured import Measured
 from xcount.measures.population import Population, Portrait
 from xcount.model.ensemble import Ensemble, Tree
+from xcount.repairs.result import RepairResult
 from xcount.report.spreadsheet import keys_of, value_of
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
@@ -178,6 +179,15 @@ def _(result: Population) -> Iterable[Row]:
 def _(result: WorstResult) -> Iterable[Row]:
     """Yield the two inputs of the pair, if there is one."""
     return () if result.pair is None else rows_of(result.pair)
+
+
+@rows_of.register
+def _(result: RepairResult) -> Iterable[Row]:
+    """Yield a row per question, before and after."""
+    for number, question in enumerate(result.questions):
+        for label, count in (("before", question.before), ("after", question.after)):
+            for row in rows_of(count):
+                yield {"question": number, "model": label, **row}
 
 
 @rows_of.register

@@ -14,6 +14,7 @@ from xcount.answers.worst import WorstResult
 from xcount.counters.tally import Profile
 from xcount.measures.measured import REGIONS, Measured
 from xcount.measures.population import Population, Portrait
+from xcount.repairs.result import RepairResult
 from xcount.report.lead import share_shown
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.text import count_text
@@ -106,6 +107,12 @@ def _(result: Witnesses) -> str:
 @_inside.register
 def _(result: WorstResult) -> str:
     return f"{', '.join(result.sensitive)}, {result.of}: {worst_answer(result)}"
+
+
+@_inside.register
+def _(result: RepairResult) -> str:
+    names, proved = " + ".join(result.before.sensitive), "proved" if result.proved else "not proved"
+    return f"{names}, {result.before.change.label}: {proved}, {result.method}"
 
 
 @_inside.register
