@@ -27,7 +27,7 @@ from xcount.repairs.repair import RepairOptions, repair
 @click.argument("model", metavar="MODEL")
 @parameters.declared(RepairOptions, without=["precision"])
 @click.option("--html", metavar="FILE", help="Write a self-contained HTML report.")
-@batch.markdown_option
+@click.option("--markdown", metavar="FILE", help="Write a section for a model card (Markdown).")
 @parameters.json_option
 @parameters.progress_option
 def command(
