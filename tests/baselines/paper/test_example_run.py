@@ -32,7 +32,10 @@ def test_every_step_is_printed(example: ModuleType, capsys: pytest.CaptureFixtur
     assert example.main([]) == 0
     text = capsys.readouterr().out
     assert "f2: 0.005, 0.009, 0.073" in text
-    assert [f"m{i} = " in text for i in range(5)] == [True] * 4 + [False]
+    masks = ["m3 = (1, 1, 1)", "m2 = (0, 1, 1)", "m1 = (0, 0, 1)", "m0 = (0, 0, 0)"]
+    places = [text.index(mask) for mask in masks]
+    assert places == sorted(places, reverse=True), "the paper lists m0 first"
+    assert "{m3, m2}  (1, 1, 1) (0, 1, 1)  the paper's 0 and 1" in text
     assert text.count("pruned by") == 3 * 3 * 2
     assert text.count("DiffSum after tree") == 3 * 3
     assert text.count("BDD of |DiffSum| > G") == 3
@@ -48,8 +51,10 @@ def test_diagrams_are_drawn(
     assert example.main(["--output", str(folder)]) == 0
     capsys.readouterr()
     texts = sorted(folder.glob("*.dot"))
-    assert len(texts) == 3 * (6 + 3 + 1)
-    bdd = (folder / "m0_m1_bdd.dot").read_text()
+    assert len(texts) == 3 + 3 * (2 * 6 + 3 + 1)
+    tree = (folder / "tree0.dot").read_text()
+    assert all(label in tree for label in ("f2 < 0.00511", "f8 < -0.00286", "26.056"))
+    bdd = (folder / "m3_m2_bdd.dot").read_text()
     assert bdd.startswith("digraph {")
     assert "f8 < " in bdd
     assert 'label="1"' in bdd
