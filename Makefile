@@ -7,7 +7,7 @@
 # make docs   the documentation site: build/site/index.html (make test builds it, too)
 # make verified  proves the verified counter and builds it: build/verified/xcount-verified (needs Coq)
 # make vulnerabilities  looks the locked dependencies up in the lists of known vulnerabilities
-# make bench  the experiments in ten minutes, after training the models: benchmarks/runs/short
+# make bench  the paper's methods and ours in ten minutes, from shipped models: benchmarks/runs/short
 # Needs Python 3.11+, make and g++; cmake and ninja come from PyPI where they are absent.
 
 PYTHON ?= python3

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
 from benchmarks.harness.plots import INK, figure, legend_beside
 from benchmarks.harness.records import Run, Runs, Status
 from benchmarks.harness.tables import is_solved, joined, markdown, picture
+from experiments import estimates
 from experiments.plots import method_style
 
+SUITES = ("paper", "methods", "ablations")
 APPROXIMATE = ("auto", "sample", "xcount", "xcount-sum-first", "cnf-approxmc")
 
 
@@ -73,9 +75,16 @@ def errors_of(run: Run, exact: Mapping[str, int]) -> Errors:
 
 def errors_of_all(runs: Runs) -> list[Errors]:
     """Return the errors of every approximate run, against all exact counts there are."""
-    asked = [*runs.get("paper", ()), *runs.get("methods", ())]
+    asked = [run for suite in SUITES for run in runs.get(suite, ())]
     exact = exact_counts([*asked, *runs.get("hard", ())])
-    return [errors_of(run, exact) for run in asked if run.settings.method in APPROXIMATE]
+    found = []
+    for run in asked:
+        if run.settings.method in APPROXIMATE:
+            found.append(errors_of(run, exact))
+        if any(map(estimates.is_sampled, run.records)):
+            inside = errors_of(estimates.clipped(run), exact)
+            found.append(replace(inside, method=f"{inside.method}, clipped"))
+    return found
 
 
 def error_table(errors: Sequence[Errors]) -> str:
@@ -122,8 +131,8 @@ def spread(errors: Sequence[Errors], path: Path) -> None:
 
 def section(runs: Runs, folder: Path) -> str:
     """Return the errors of the approximate methods against exact counts, with a picture."""
-    errors = errors_of_all(runs)
-    shown, path = [found for found in errors if found.relative], folder / "accuracy.svg"
+    errors, path = errors_of_all(runs), folder / "accuracy.svg"
+    shown = [found for found in errors if found.relative and found.method in APPROXIMATE]
     if not shown:
         return error_table(errors)
     spread(shown, path)

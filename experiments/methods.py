@@ -7,6 +7,8 @@ an exact count, are listed by name.
 
 from __future__ import annotations
 
+import itertools
+import math
 import statistics
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
@@ -34,6 +36,9 @@ PAPER_METHOD = "xcount"
 NOT_ZERO = "where the count is not 0"
 MANY = 40
 """Instances that a run needs to be drawn by number of guards: fewer make ranges of one or two."""
+
+PAIRED = (*paper.TOOLS, "subproblems-cnf")
+"""What is compared in pairs: the paper's tools, and its ablation with a model counter."""
 
 Record = Mapping[str, Any]
 
@@ -81,6 +86,29 @@ def without(runs: Sequence[Run], names: Container[str]) -> list[Run]:
         for run in runs
     ]
     return [run for run in left if run.records]
+
+
+def paired_table(runs: Sequence[Run]) -> str:
+    """Return how every two tools of the paper compare on the instances that both were asked."""
+    shown = [run for run in runs if run.settings.method in PAIRED]
+    rows = []
+    for first, second in itertools.combinations(shown, 2):
+        one, other = (
+            {record["name"]: is_solved(record) for record in run.records} for run in (first, second)
+        )
+        both = [(one[name], other[name]) for name in one if name in other]
+        only_one, only_other = both.count((True, False)), both.count((False, True))
+        names = [f"`{run.settings.method}`" for run in (first, second)]
+        numbers = [len(both), both.count((True, True)), only_one, only_other]
+        rows.append([*names, *numbers, f"{mcnemar(only_one, only_other):.2g}"])
+    header = ["one", "other", "asked both", "both solve", "only the one", "only the other"]
+    return markdown([*header, "p (McNemar)"], rows)
+
+
+def mcnemar(only_one: int, only_other: int) -> float:
+    """Return the p-value of McNemar's exact test: of a fair coin as far from even, both sides."""
+    n, least = only_one + only_other, min(only_one, only_other)
+    return float(min(1.0, 2 * sum(math.comb(n, k) for k in range(least + 1)) / 2**n))
 
 
 def zero_names(runs: Sequence[Run]) -> set[str]:
@@ -167,6 +195,8 @@ def section(runs: Runs, folder: Path) -> str:
     if any(len(run.records) > len(shared[0].records) for run in ordered):
         parts += ["Each method on all that it was asked:"]
         parts += [method_table(ordered, runs.get("paper", ()))]
+    parts += ["The paper's tools in pairs, each on all that both were asked:"]
+    parts += [paired_table(ordered)]
     others = partial(without, names=zero_names([*ordered, *runs.get("paper", ())]))
     tools_not_zero = partial(plots.cactus, title=f"The paper's four tools {NOT_ZERO}")
     guards_not_zero = partial(plots.completion_by_guards, title=f"Completion {NOT_ZERO}")
@@ -174,7 +204,7 @@ def section(runs: Runs, folder: Path) -> str:
     for name, title, draw, drawn in (
         ("cactus", "all methods on one sample", plots.cactus, shared),
         ("cactus-paper", tools, plots.cactus_of_paper, four),
-        ("cactus-by-set", "by data set, all that was asked", plots.cactus_by_dataset, ordered),
+        ("cactus-by-set", "by data set, on one sample", plots.cactus_by_dataset, shared),
         ("guards", guards, plots.completion_by_guards, many),
         ("cactus-paper-not-zero", f"{tools} {NOT_ZERO}", tools_not_zero, others(four)),
         ("guards-not-zero", f"{guards} {NOT_ZERO}", guards_not_zero, others(many)),

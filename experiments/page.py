@@ -27,8 +27,10 @@ from experiments import (
     ablations,
     accuracy,
     archive,
+    census,
     durations,
     encodings,
+    estimates,
     gaps,
     libraries,
     methods,
@@ -36,6 +38,7 @@ from experiments import (
     recovery,
     regularisation_report,
     sampling,
+    theorem,
     verdict,
 )
 
@@ -47,6 +50,8 @@ SECTIONS: dict[str, tuple[str, Callable[[Runs, Path], str]]] = {
     "paper": ("paper", performance.section),
     "solved": ("paper", performance.solved_section),
     "methods": ("methods", methods.section),
+    "census": ("census", census.section),
+    "theorem": (theorem.FILE, theorem.section),
     "accuracy": ("methods", accuracy.section),
     "scalability": ("paper", performance.scalability_section),
     "encodings": (encodings.FILE, encodings.section),
@@ -84,7 +89,7 @@ def pack(folder: Path) -> None:
 
 def write_results(folder: Path) -> list[Path]:
     """Write the sections that the runs in a folder allow; return their files."""
-    by_suite = runs_by_suite(folder)
+    by_suite = estimates.with_paper_answers(runs_by_suite(folder))
     written = []
     for name, (needed, write) in SECTIONS.items():
         if needed in by_suite or (folder / needed).is_file():

@@ -9,6 +9,8 @@ from typing import Any
 PAPER: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
 LIMIT_SECONDS: float = PAPER["limit_seconds"]
 N_INSTANCES: int = PAPER["n_instances"]
+PUBLISHED: list[int] = PAPER["published"]
+"""The counts that the authors publish, for 1 to 10 trees."""
 SOLVED: dict[str, tuple[int, str]] = PAPER["solved"]
 """How many instances each tool solved, and its PAR-2."""
 TOOLS: dict[str, str] = PAPER["tools"]

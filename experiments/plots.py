@@ -106,19 +106,30 @@ def method_marker(method: str) -> str:
     return METHOD_STYLES.get(method, OTHER_METHOD)[2]
 
 
-def draw_cactus(axes: Any, records: Sequence[Record], label: str, style: Mapping[str, Any]) -> None:
-    """Draw one line of a cactus plot, labelled with what was solved."""
+def draw_cactus(
+    axes: Any,
+    records: Sequence[Record],
+    label: str,
+    style: Mapping[str, Any],
+    in_percent: bool = False,
+) -> None:
+    """Draw one line of a cactus plot, labelled with what was solved.
+
+    ``in_percent`` gives lines of different numbers of instances one length.
+    """
     seconds = solved_seconds(records)
     text = f"{label}: {len(seconds)} of {len(records)}"
     marker = "o" if len(seconds) == 1 else None
-    axes.plot(range(1, len(seconds) + 1), seconds, label=text, marker=marker, **style)
+    unit = 100 / max(1, len(records)) if in_percent else 1
+    places = [unit * (n + 1) for n in range(len(seconds))]
+    axes.plot(places, seconds, label=text, marker=marker, **style)
     axes.set_yscale("log")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set_xlim(0, max(axes.get_xlim()[1], 1.02 * len(records)))
+    axes.set_xlim(0, max(axes.get_xlim()[1], 1.02 * unit * len(records)))
 
 
 def cactus_by_dataset(runs: Sequence[Run], path: Path) -> None:
-    """Draw a small cactus plot for every data set."""
+    """Draw a small cactus plot for every data set, in per cent of its instances."""
     present = [
         key for key in BY_KEY if any(r["dataset"] == key for run in runs for r in run.records)
     ]
@@ -130,7 +141,8 @@ def cactus_by_dataset(runs: Sequence[Run], path: Path) -> None:
         for axes, key in zip(cells, present, strict=False):
             for run in runs:
                 records = [r for r in run.records if r["dataset"] == key]
-                draw_cactus(axes, records, _label(run), method_style(run.settings.method))
+                style = method_style(run.settings.method)
+                draw_cactus(axes, records, _label(run), style, in_percent=True)
             draw_limits(axes, runs)
             axes.set_title(BY_KEY[key].title)
         for axes in cells[len(present) :]:
@@ -141,7 +153,7 @@ def cactus_by_dataset(runs: Sequence[Run], path: Path) -> None:
         cells[0].figure.legend(
             handles, [_label(run) for run in runs], loc="outside upper right", ncols=len(runs)
         )
-        cells[0].figure.supxlabel("instances solved")
+        cells[0].figure.supxlabel("% of the instances solved")
         cells[0].figure.supylabel("seconds an instance")
 
 
@@ -209,11 +221,13 @@ def completion_by_guards(
             for b in used:
                 numbers[b].append(len(groups[b]))
         _draw_paper_guards(axes, used)
-        labels = [f"{_guard_name(b)}\n{_least_most(numbers[b])} inst." for b in used]
+        labels = [f"{_guard_name(b)}\n{_least_most(numbers[b])}" for b in used]
         axes.set_xticks(range(len(used)), labels, fontsize=8)
         axes.set_ylim(-3, 104)
         axes.set_title(f"{title} ({_suite_name(runs)})")
-        axes.set_xlabel(f"guards of the model, instances of a method (hollow: fewer than {FEW})")
+        axes.set_xlabel(
+            f"guards of the model, and instances of a method (hollow: fewer than {FEW})"
+        )
         axes.set_ylabel("% solved")
         legend_beside(axes)
 

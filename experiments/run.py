@@ -1,8 +1,9 @@
 """Run the experiments, and write their tables and pictures into one folder.
 
-The short version fits a budget: samples, short limits, and a share of the time for each run. The
-full version runs what docs/experiments.md shows, with the same limits and threads. Named studies
-are run alone, with another sample, limit or methods if asked. Every run continues where it was
+The short version fits a budget: samples, short limits, and a share of the time for each run, the
+paper's methods first, of models that ship with the repository. The full version runs what
+docs/experiments.md shows, with the same limits and threads. Named studies are run alone, with
+another sample, limit or methods if asked. Every run continues where it was
 stopped.
 
     python -m experiments.run --budget 10m
@@ -14,6 +15,7 @@ stopped.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from argparse import BooleanOptionalAction, Namespace
@@ -117,15 +119,17 @@ def _obtainable(study: Study, options: Namespace) -> list[Instance]:
 
 
 def run_short(options: Namespace) -> None:
-    """Train what the cache lacks; then spend the budget on commands and runs."""
-    print("models: from the cache, or trained now", file=sys.stderr)
-    jobs = [job for study in studies_of(options) for job in jobs_of(study, options)]
-    ends = time.monotonic() + options.budget
-    run_commands(commands_of(options), options)
-    weights = [job.weight for job in jobs]
-    for i, job in enumerate(jobs):
-        share = job.weight / sum(weights[i:])
-        run_job(job, options, max(0.0, ends - time.monotonic()) * share)
+    """Spend the budget on runs, then on commands if any is left; preparing them is part of it."""
+    studies, ends = studies_of(options), time.monotonic() + options.budget
+    if math.isfinite(options.budget):
+        studies = [study for study in studies if study.models_ship]
+    weights = sum(study.weight * len(study.methods) for study in studies)
+    for study in studies:
+        for job in jobs_of(study, options):
+            run_job(job, options, max(0.0, ends - time.monotonic()) * job.weight / weights)
+            weights -= job.weight
+    if time.monotonic() < ends:
+        run_commands(commands_of(options), options)
 
 
 def run_full(options: Namespace) -> None:

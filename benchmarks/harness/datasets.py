@@ -14,7 +14,9 @@ Diabetes has the same recipe.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import sys
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -72,6 +74,7 @@ class DatasetSpec:
         positive: spellings of the positive class; empty if the target is a number.
         openml_target: name of the target column, where OpenML does not say it.
         note: how our copy differs from the full set.
+        sha256: the hash of our copy's file.
         recipe: how the models of the paper's suite are trained.
     """
 
@@ -86,6 +89,7 @@ class DatasetSpec:
     positive: tuple[str, ...] = ()
     openml_target: str | None = None
     note: str = ""
+    sha256: str = ""
     recipe: Recipe = PLAIN
 
 
@@ -179,7 +183,18 @@ def read_table(spec: DatasetSpec, folder: str | Path | None = None) -> tuple[Any
     """Return the rows and labels of a set as its file has them."""
     path = data_folder(folder) / str(spec.file)
     if not path.exists():
+        print(
+            f"{spec.title}: the whole set, from OpenML; our copy is another "
+            f"({spec.note}), so models and counts will differ",
+            file=sys.stderr,
+        )
         return _from_openml(spec, path)
+    if hashlib.sha256(path.read_bytes()).hexdigest() != spec.sha256:
+        print(
+            f"{spec.title}: {path.name} is not our copy ({spec.note}; sha256 {spec.sha256}), so "
+            "models and counts will differ",
+            file=sys.stderr,
+        )
     if path.suffix == ".npz":
         return _read_images(path)
     import pandas as pd

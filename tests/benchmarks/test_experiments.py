@@ -293,8 +293,8 @@ def test_the_verdict_leaves_out_what_was_not_run(tmp_path: Path) -> None:
     }
     rows = verdict.section(runs, tmp_path).splitlines()[2:]
     found = [row.split(" | ")[0].removeprefix("| ") for row in rows]
-    solved = "Table 2, cactus plots: solved"
-    assert found == ["Table 1: data sets", solved, "Figures: scalability"]
+    solved = "Table 2, figure 2: solved"
+    assert found == ["Table 1: data sets", solved, "Figure 4: scalability"]
 
 
 def test_the_image_has_the_python_of_the_locked_versions() -> None:
@@ -400,7 +400,7 @@ def test_words_that_the_full_version_does_not_know(capsys: pytest.CaptureFixture
     for arguments in (["--full", "--sample", "3"], ["limits"]):
         with pytest.raises(SystemExit):
             runs_of_studies.options_of(arguments)
-    assert "no study limits; there are gaps," in capsys.readouterr().err
+    assert "no study limits; there are methods," in capsys.readouterr().err
 
 
 def test_a_named_study_takes_other_methods_and_samples() -> None:
