@@ -183,11 +183,6 @@ def read_table(spec: DatasetSpec, folder: str | Path | None = None) -> tuple[Any
     """Return the rows and labels of a set as its file has them."""
     path = data_folder(folder) / str(spec.file)
     if not path.exists():
-        print(
-            f"{spec.title}: the whole set, from OpenML; our copy is another "
-            f"({spec.note}), so models and counts will differ",
-            file=sys.stderr,
-        )
         return _from_openml(spec, path)
     if hashlib.sha256(path.read_bytes()).hexdigest() != spec.sha256:
         print(
@@ -264,4 +259,9 @@ def _from_openml(spec: DatasetSpec, missing: Path) -> tuple[Any, Any]:
             f"cannot be fetched ({error}); put the file there, or name its folder with --data or "
             "the environment variable XCOUNT_DATA"
         ) from error
+    print(
+        f"{spec.title}: the whole set, from OpenML; our copy is another ({spec.note}), so models "
+        "and counts will differ",
+        file=sys.stderr,
+    )
     return bunch.data, bunch.target
