@@ -152,6 +152,24 @@ def interpret_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     yield "interpret-ebm.json", (folder / "ebm.json").read_bytes()
 
 
+def node_tables(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield tables of trees: what XGBoost returns as one, and categories by name."""
+    import xgboost
+
+    rows, two, _ = rows_and_labels()
+    booster = xgboost.train({"max_depth": 2}, xgboost.DMatrix(rows, two), 2)
+    yield "table-xgboost.csv", booster.trees_to_dataframe().to_csv(index=False).encode()
+    lines = (
+        "tree,node,feature,test,split,left,right,missing,value",
+        "0,0,job,in,cook|nurse,1,2,right,",
+        "0,1,age,<,40,3,4,left,",
+        "0,2,,,,,,,0.5",
+        "0,3,,,,,,,-0.25",
+        "0,4,,,,,,,1",
+    )
+    yield "table-plain.csv", "\n".join([*lines, ""]).encode()
+
+
 def sklearn_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Yield skops files of the smallest models of each kind."""
     import skops.io
@@ -191,6 +209,7 @@ def main() -> int:
             lightgbm_files,
             catboost_files,
             interpret_files,
+            node_tables,
             sklearn_files,
         ):
             for name, data in files(Path(scratch)):

@@ -27,6 +27,9 @@ _LIVE_HOMES = {
     "sklearn": "xcount.model.loaders.sklearn_models",
     "catboost": "xcount.model.loaders.catboost_models",
     "interpret": "xcount.model.loaders.explainable_boosting",
+    "pandas": "xcount.model.loaders.node_tables",
+    "polars": "xcount.model.loaders.node_tables",
+    "pyarrow": "xcount.model.loaders.node_tables",
 }
 
 
@@ -116,6 +119,9 @@ def parse_model(data: bytes, where: str, *, trust_pickle: bool = False) -> Ensem
             f"{where}: a binary CatBoost model (cbm); save it with "
             'model.save_model(path, format="json"), or pass the live model'
         )
+    if kind in ("node-table", "parquet"):
+        function = "from_csv" if kind == "node-table" else "from_parquet"
+        return _call("xcount.model.loaders.node_tables", function, data, where)
     homes = {
         "ubjson": "xcount.model.loaders.ubjson",
         "lightgbm-text": "xcount.model.loaders.lightgbm_text",

@@ -33,6 +33,8 @@ FileFormat = Literal[
     "skops",
     "pickle",
     "xgboost-binary",
+    "node-table",
+    "parquet",
     "unknown",
 ]
 
@@ -222,6 +224,7 @@ _BEGINNINGS: tuple[tuple[FileFormat, tuple[bytes, ...]], ...] = (
     # What joblib packs with zlib, bz2 or xz; gzip'd files come unpacked.
     ("pickle", (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda", b"BZh", b"\xfd7zXZ")),
     ("xgboost-binary", (b"binf", b"bs64")),
+    ("parquet", (b"PAR1",)),
     # In UBJSON a key's length, or the mark of a typed container, follows the brace.
     ("ubjson", (b"{L", b"{l", b"{I", b"{i", b"{U", b"{$", b"{#")),
 )
@@ -230,6 +233,16 @@ _OLD_XGBOOST = re.compile(rb"(?s).{136}.\0{7}[a-z_:]{4,60}.\0{7}(gbtree|gblinear
 names of objective and booster, each after its length; only buffers begin with ``binf``."""
 _MARK = b"\xef\xbb\xbf"
 """Of UTF-8; some editors begin a file with it."""
+NODE_TABLES: dict[str, frozenset[str]] = {
+    "xgboost": frozenset({"Tree", "Node", "ID", "Feature", "Split", "Yes", "No", "Missing"}),
+    "lightgbm": frozenset(
+        {"tree_index", "node_index", "left_child", "right_child", "split_feature", "threshold"}
+        | {"decision_type", "value"}
+    ),
+    "treeshap": frozenset({"Tree", "Node", "Feature", "Split", "Yes", "No", "Prediction"}),
+    "plain": frozenset({"tree", "node", "feature", "split", "left", "right", "value"}),
+}
+"""Forms of tables of trees, and the columns by which they are known."""
 
 
 def recognise(data: bytes) -> FileFormat:
@@ -242,5 +255,14 @@ def recognise(data: bytes) -> FileFormat:
         return "xgboost-binary"
     if start.removeprefix(_MARK).lstrip().startswith((b"{", b"[")):
         return "json"
+    if _is_node_table(start):
+        return "node-table"
     text = start.lstrip()
     return "lightgbm-text" if text.startswith((b"tree\n", b"tree\r\n", b"Tree=")) else "unknown"
+
+
+def _is_node_table(start: bytes) -> bool:
+    """Tell whether a file begins with the columns of a table of trees."""
+    head = start.removeprefix(_MARK).split(b"\n", 1)[0].decode("utf-8", "replace")
+    names = {word.strip().strip('"') for word in head.split(",")}
+    return any(columns <= names for columns in NODE_TABLES.values())

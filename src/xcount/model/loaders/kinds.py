@@ -70,18 +70,19 @@ R_FILE = Kind(
     "what saveRDS or save has written",
     "in R, save the model in its library's format: xgb.save(model, 'model.json'), "
     "lgb.save(model, 'model.txt') or "
-    "catboost.save_model(model, 'model.json', file_format = 'json')",
+    "catboost.save_model(model, 'model.json', file_format = 'json'); write the trees of other "
+    "models as a table (docs/howto/tables-of-trees.md)",
 )
 H2O = Kind(
     "an H2O model (MOJO or POJO)",
     "what download_mojo or download_pojo has written",
-    "train the same trees with XGBoost, LightGBM or scikit-learn, and save that model",
+    "write its trees as a table (docs/howto/tables-of-trees.md), which XCount reads",
 )
 SPARK = Kind(
     "a model of Spark ML",
     "what save of a pipeline or model has written",
     "of XGBoost on Spark, save model.get_booster() as JSON, of SynapseML's LightGBM call "
-    "saveNativeModel; train other models with one of these libraries",
+    "saveNativeModel; write the trees of others as a table (docs/howto/tables-of-trees.md)",
 )
 NETWORK = Kind(
     "a neural network (Keras, PyTorch or TensorFlow)",
@@ -138,7 +139,7 @@ _TEXT_MARKS: tuple[tuple[re.Pattern[bytes], Kind], ...] = (
     (re.compile(rb'(#[^\n]*\n|\s)*(\[\[?)?"?(one-hot|where|rule)"?(\.[^\n=]*)?\s*(=|\])'), DOMAIN),
 )
 _BINARY: dict[str, Kind] = dict.fromkeys(
-    ("ubjson", "catboost-binary", "skops", "pickle", "xgboost-binary"), MODEL
+    ("ubjson", "catboost-binary", "skops", "pickle", "xgboost-binary", "node-table"), MODEL
 )
 
 

@@ -32,6 +32,7 @@ from xcount.model.loaders.meaning import Meaning
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2
 _MISSING_NONE, _MISSING_ZERO, _MISSING_NAN = 0, 1, 2
+_MISSING_TYPES = {"None": _MISSING_NONE, "Zero": _MISSING_ZERO, "NaN": _MISSING_NAN}
 _WORD_BITS = 32
 _OLD_INFINITY = 1e300
 """What LightGBM before 2.3 wrote for infinity, where a test tells missing values from numbers."""
@@ -230,7 +231,7 @@ def _read_tree(
     kinds = fields.int_array(column("decision_type", n_inner), f"{place}, decision_type")
     features = fields.int_array(column("split_feature", n_inner), f"{place}, split_feature")
     numeric = (kinds & _CATEGORICAL) == 0
-    moved, missing_left, zero_side = _directions(thresholds, kinds)
+    moved, missing_left, zero_side = directions(thresholds, kinds)
     tree = splits.tree_from_arrays(
         place,
         n_features=n_features,
@@ -253,7 +254,19 @@ def _missing_type(kinds: NDArray[np.int64]) -> NDArray[np.int64]:
     return (kinds >> 2) & 3
 
 
-def _directions(
+def kind_of(missing_type: str, goes_left: bool, place: str) -> int:
+    """Return a test's bits of direction and missing type, of the words in a table of nodes."""
+    if missing_type not in _MISSING_TYPES:
+        raise ModelFormatError(f"{place}: unknown missing type {fields.shown(missing_type)}")
+    return (_MISSING_TYPES[missing_type] << 2) | (_DEFAULT_LEFT * goes_left)
+
+
+def asks_for_missing(kinds: NDArray[np.int64]) -> bool:
+    """Tell whether some test sends a missing number its own way."""
+    return bool((_missing_type(kinds) == _MISSING_NAN).any())
+
+
+def directions(
     thresholds: NDArray[np.float64], kinds: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]]:
     """Return the thresholds beside the zero range, where NaN goes, and where zero goes."""

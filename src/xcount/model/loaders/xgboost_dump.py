@@ -31,7 +31,7 @@ def from_document(document: object, where: str) -> Ensemble:
         )
         for i, root in enumerate(fields.as_list(document, where))
     ]
-    names = _feature_names([split for table in tables for split in table.splits], where)
+    names = feature_names([split for table in tables for split in table.splits], where)
     index_of = {name: i for i, name in enumerate(names)}
     trees = [table.build(index_of, f"{where}: tree {i}") for i, table in enumerate(tables)]
     sets = splits.category_sets(where, trees, names)
@@ -192,7 +192,7 @@ def _name_of(split: int | str) -> str:
     return split if isinstance(split, str) else f"f{split}"
 
 
-def _feature_names(found: Sequence[int | str], where: str) -> list[str]:
+def feature_names(found: Sequence[int | str], where: str) -> list[str]:
     """Return all feature names; numbered features also name those that no tree uses."""
     names = list(dict.fromkeys(_name_of(split) for split in found))
     numbers = [int(match[1]) for name in names if (match := _NUMBERED.fullmatch(name))]
