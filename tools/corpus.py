@@ -170,6 +170,18 @@ def node_tables(folder: Path) -> Iterator[tuple[str, bytes]]:
     yield "table-plain.csv", "\n".join([*lines, ""]).encode()
 
 
+def treelite_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield a checkpoint with numbers and categories."""
+    import treelite
+    import xgboost
+
+    rows, two, _ = rows_and_labels()
+    kinds = ["q", "q", "q", "c"]
+    data = xgboost.DMatrix(rows, two, feature_types=kinds, enable_categorical=True)
+    booster = xgboost.train({"max_depth": 2, "max_cat_to_onehot": 1}, data, 2)
+    yield "treelite.bin", treelite.frontend.from_xgboost(booster).serialize_bytes()
+
+
 def sklearn_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Yield skops files of the smallest models of each kind."""
     import skops.io
@@ -210,6 +222,7 @@ def main() -> int:
             catboost_files,
             interpret_files,
             node_tables,
+            treelite_files,
             sklearn_files,
         ):
             for name, data in files(Path(scratch)):

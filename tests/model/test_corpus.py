@@ -43,7 +43,15 @@ def test_every_format_has_a_seed() -> None:
             formats.add(xcount.load(path).format.split()[0].split("-")[0].lower())
         except MissingExtraError as error:
             pytest.skip(str(error))
-    assert formats >= {"xgboost", "lightgbm", "catboost", "interpret", "sklearn", "table"}
+    assert formats >= {
+        "xgboost",
+        "lightgbm",
+        "catboost",
+        "interpret",
+        "sklearn",
+        "table",
+        "treelite",
+    }
 
 
 @pytest.mark.parametrize("path", FINDINGS, ids=lambda path: path.name)

@@ -27,6 +27,7 @@ _LIVE_HOMES = {
     "sklearn": "xcount.model.loaders.sklearn_models",
     "catboost": "xcount.model.loaders.catboost_models",
     "interpret": "xcount.model.loaders.explainable_boosting",
+    "treelite": "xcount.model.loaders.treelite_checkpoint",
     "pandas": "xcount.model.loaders.node_tables",
     "polars": "xcount.model.loaders.node_tables",
     "pyarrow": "xcount.model.loaders.node_tables",
@@ -123,6 +124,7 @@ def parse_model(data: bytes, where: str, *, trust_pickle: bool = False) -> Ensem
         function = "from_csv" if kind == "node-table" else "from_parquet"
         return _call("xcount.model.loaders.node_tables", function, data, where)
     homes = {
+        "treelite": "xcount.model.loaders.treelite_checkpoint",
         "ubjson": "xcount.model.loaders.ubjson",
         "lightgbm-text": "xcount.model.loaders.lightgbm_text",
     }

@@ -35,6 +35,7 @@ FileFormat = Literal[
     "xgboost-binary",
     "node-table",
     "parquet",
+    "treelite",
     "unknown",
 ]
 
@@ -233,6 +234,8 @@ _OLD_XGBOOST = re.compile(rb"(?s).{136}.\0{7}[a-z_:]{4,60}.\0{7}(gbtree|gblinear
 names of objective and booster, each after its length; only buffers begin with ``binf``."""
 _MARK = b"\xef\xbb\xbf"
 """Of UTF-8; some editors begin a file with it."""
+_TREELITE = re.compile(rb"(?s)[\3-\x09]\0\0\0[\0-\x63]\0\0\0[\0-\x63]\0\0\0[\2\3][\2\3]")
+"""The version of the checkpoint in three integers, and two number types."""
 NODE_TABLES: dict[str, frozenset[str]] = {
     "xgboost": frozenset({"Tree", "Node", "ID", "Feature", "Split", "Yes", "No", "Missing"}),
     "lightgbm": frozenset(
@@ -251,6 +254,8 @@ def recognise(data: bytes) -> FileFormat:
     for name, beginnings in _BEGINNINGS:
         if start.startswith(beginnings):
             return name
+    if _TREELITE.match(start):
+        return "treelite"
     if _OLD_XGBOOST.match(start):
         return "xgboost-binary"
     if start.removeprefix(_MARK).lstrip().startswith((b"{", b"[")):

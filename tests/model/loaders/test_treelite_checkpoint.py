@@ -1,0 +1,141 @@
+"""treelite's checkpoints and live models predict as treelite does."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pytest
+import xgboost
+from edge_rows import edge_rows
+from numpy.typing import NDArray
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+
+import xcount
+from xcount.errors import ModelFormatError, UnsupportedModelError
+from xcount.model.loaders import parse_model
+
+treelite = pytest.importorskip("treelite", reason="treelite is not installed")
+
+_RNG = np.random.default_rng(8)
+X = _RNG.normal(size=(240, 3)).round(2)
+X[:, 2] = _RNG.integers(0, 5, 240)
+TWO = (X[:, 0] + X[:, 2] % 2 > 0).astype(int)
+THREE = TWO + (X[:, 1] > 0.3)
+MISSING = np.where(_RNG.random(X.shape) < 0.1, np.nan, X)
+_OPTIONS = {"max_depth": 3, "max_cat_to_onehot": 1}
+
+
+def _xgboost(labels: NDArray[np.int64], **options: Any) -> Any:
+    data = xgboost.DMatrix(X, labels, feature_types=["q", "q", "c"], enable_categorical=True)
+    return treelite.frontend.from_xgboost(xgboost.train(_OPTIONS | options, data, 3))
+
+
+def _lightgbm() -> Any:
+    options = {"objective": "binary", "num_leaves": 6, "verbose": -1, "max_cat_to_onehot": 1}
+    options |= {"min_data_per_group": 5, "cat_smooth": 1, "num_threads": 1}
+    data = lightgbm.Dataset(MISSING, TWO, categorical_feature=[2], params=options)
+    return treelite.frontend.from_lightgbm(lightgbm.train(options, data, 4))
+
+
+def _sklearn(model: Any, labels: Any, rows: NDArray[np.float64] = X) -> Any:
+    return treelite.sklearn.import_model(model.fit(rows, labels))
+
+
+MODELS: dict[str, Any] = {
+    "xgboost": lambda: _xgboost(TWO, objective="binary:logistic"),
+    "xgboost classes": lambda: _xgboost(THREE, objective="multi:softprob", num_class=3),
+    "lightgbm": _lightgbm,
+    "votes": lambda: _sklearn(RandomForestClassifier(5, max_depth=3, random_state=0), TWO),
+    "votes of three": lambda: _sklearn(RandomForestClassifier(5, max_depth=3), THREE),
+    "regression": lambda: _sklearn(RandomForestRegressor(5, max_depth=3, random_state=0), TWO),
+    "boosting": lambda: _sklearn(GradientBoostingClassifier(n_estimators=4), THREE),
+    "histograms": lambda: _sklearn(
+        HistGradientBoostingClassifier(max_iter=4, categorical_features=[2]), TWO
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_margins_are_treelite_s(name: str, tmp_path: Path) -> None:
+    """At thresholds, their neighbours, missing values and all categories; live and from a file."""
+    model = MODELS[name]()
+    ensemble = xcount.load(model)
+    rows = edge_rows(ensemble, infinities=False).astype(ensemble.input_dtype)
+    raw = np.asarray(treelite.gtil.predict(model, rows, nthread=1, pred_margin=True))
+    expected = raw.reshape(len(rows), -1)
+    if ensemble.probability == "margin" and ensemble.n_outputs == 1:
+        expected = expected[:, 1:]
+    rtol = 1e-5 if ensemble.input_dtype == "float32" else 1e-12
+    np.testing.assert_allclose(ensemble.predict(rows), expected, rtol=rtol, atol=rtol)
+    model.serialize(str(tmp_path / "model.tl"))
+    read = xcount.load(tmp_path / "model.tl")
+    assert read.format == "treelite-checkpoint"
+    assert (read.features, read.base, read.task) == (
+        ensemble.features,
+        ensemble.base,
+        ensemble.task,
+    )
+    np.testing.assert_array_equal(read.predict(rows), ensemble.predict(rows))
+
+
+@pytest.mark.parametrize(
+    ("name", "decision", "probability"),
+    [
+        ("xgboost", "cutoff", "sigmoid"),
+        ("xgboost classes", "argmax", "softmax"),
+        ("votes", "cutoff", "margin"),
+        ("votes of three", "argmax", "margin"),
+        ("regression", "none", "none"),
+    ],
+)
+def test_the_postprocessor_says_what_sums_mean(name: str, decision: str, probability: str) -> None:
+    """As the library that the model came from."""
+    ensemble = xcount.load(MODELS[name]())
+    assert (ensemble.decision, ensemble.probability) == (decision, probability)
+
+
+def test_counts_are_those_of_the_model_it_came_from() -> None:
+    """XGBoost's own file, read by our own reader of it."""
+    data = xgboost.DMatrix(X, TWO)
+    booster = xgboost.train({"max_depth": 3, "objective": "binary:logistic"}, data, 5)
+    theirs = xcount.load(treelite.frontend.from_xgboost(booster))
+    ours = xcount.load(booster)
+    for name in ours.feature_names:
+        for change in ({"gap": "0.3"}, {"flip": True}):
+            asked: dict[str, Any] = {"sensitive": name, **change}
+            assert xcount.count(theirs, **asked).count == xcount.count(ours, **asked).count
+
+
+def test_what_is_not_supported_is_refused() -> None:
+    """By what it is."""
+    with pytest.raises(UnsupportedModelError, match="isolation forest"):
+        xcount.load(treelite.sklearn.import_model(IsolationForest(n_estimators=2).fit(X)))
+    data = bytearray(MODELS["boosting"]().serialize_bytes())
+    data[0] = 5
+    with pytest.raises(UnsupportedModelError, match="treelite's format 5"):
+        parse_model(bytes(data), "model.tl")
+
+
+def test_no_cut_and_no_changed_byte_ends_in_a_traceback() -> None:
+    """A file that ends early is refused with the place; any other damage is refused, or a model."""
+    whole = MODELS["lightgbm"]().serialize_bytes()
+    for end in range(14, len(whole), 37):
+        with pytest.raises(ModelFormatError, match="ends at byte"):
+            parse_model(whole[:end], "model.tl")
+    with pytest.raises(ModelFormatError, match="1 bytes after the last tree"):
+        parse_model(whole + b"x", "model.tl")
+    for at in range(14, len(whole), 11):
+        damaged = bytearray(whole)
+        damaged[at] ^= 0xFF
+        with suppress(ModelFormatError, UnsupportedModelError):
+            parse_model(bytes(damaged), "model.tl")
