@@ -169,6 +169,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "plan",
         "task",
         "verify",
+        "shards",
         "batch",
         "options",
         "ranked",

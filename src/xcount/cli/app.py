@@ -37,6 +37,7 @@ COMMANDS = (
     "monotone",
     "verify",
     "report",
+    "merge",
     "inspect",
     "encode",
     "demo",

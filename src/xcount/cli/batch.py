@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from xcount.answers.result import CountResult
     from xcount.runs.audit import AuditResult
     from xcount.runs.compare import CompareResult
+    from xcount.runs.journal_lines import KeptRun
 
 LEAST_ROWS_SECONDS = 2.0
 """Least time for what rows could get, even if the count has used up its limit."""
@@ -106,7 +107,8 @@ def _inputs() -> list[str]:
     named = [
         given.get(name) for name in ("model", "first", "second", "data", "domain", "population")
     ]
-    files = [path for path in (*named, *given.get("models", ())) if path is not None]
+    several = (*given.get("models", ()), *given.get("journals", ()))
+    files = [path for path in (*named, *several) if path is not None]
     return [path for path in files if os.path.isfile(path) or not os.path.exists(path)]
 
 
@@ -145,6 +147,23 @@ def write_outputs(
         print_text(outputs.texts[printed[0]]())
     else:
         print_tables(*outputs.tables(), *written(paths.values()), *notes)
+
+
+def write_kept(kept: KeptRun, paths: Mapping[str, str | None], as_json: bool) -> int:
+    """Write the outputs of a run that journals hold; return its exit status."""
+    from xcount.cli import audit, compare
+    from xcount.runs.audit import AuditResult
+    from xcount.runs.compare import CompareResult
+
+    if kept.header["command"] == "compare":
+        if paths["markdown"] is not None:
+            raise click.UsageError("--markdown is for audits; a comparison has --html and --csv")
+        comparison = CompareResult.from_run(kept)
+        write_outputs(compare.outputs_of(comparison), paths, as_json)
+        return comparison.exit_status
+    result = AuditResult.from_run(kept)
+    write_outputs(audit.outputs_of(result), paths, as_json)
+    return result.exit_status
 
 
 def written(paths: Iterable[str | None]) -> list[str]:

@@ -28,6 +28,7 @@ from xcount.report.sentences import (
     gaps_sentence,
     label_of,
     mean_share_text,
+    sentence,
 )
 from xcount.report.terminal import coloured, escaped
 from xcount.report.words.numbers import (
@@ -197,7 +198,11 @@ def _conclusion(audit: AuditResult) -> list[RenderableType]:
     lines += cut_short_sentence(audit.results)
     if len(audit.results) < audit.n_planned:
         lines.append(f"Stopped after {len(audit.results)} of {audit.n_planned} counts.")
-    return [*lines]
+    return [*lines, *_notes(audit.notes)]
+
+
+def _notes(notes: Sequence[str]) -> list[str]:
+    return [escaped(sentence(note)) for note in notes]
 
 
 def _domain(domain: Domain | None) -> list[str]:
@@ -215,6 +220,7 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
     lines += cut_short_sentence(comparison.results)
     if not comparison.is_whole:
         lines.append(f"Stopped after {comparison.n_results} of {comparison.n_planned} counts.")
+    lines += _notes(comparison.notes)
     word = "" if comparison.verdict is None else f"{coloured(comparison.verdict)}: "
     answer = f"{word}[bold]{escaped(comparison_headline(comparison))}[/]"
     answers = [(f"{row.label}, {row.change.label}", row.results) for row in comparison.rows]

@@ -490,7 +490,12 @@ def _what_stopped(audit: AuditResult) -> list[str]:
             f"The audit is unfinished: {unfinished} of {audit.n_planned} planned counts are not "
             "in this report, and nothing is claimed about them."
         )
-    return said
+    return [*said, *map(sentence, audit.notes)]
+
+
+def sentence(note: str) -> str:
+    """Return a note as a sentence."""
+    return f"{note[:1].upper()}{note[1:]}."
 
 
 def _what_it_is_not(judge: str) -> str:

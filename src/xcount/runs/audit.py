@@ -40,7 +40,7 @@ from xcount.question.grid import Grid
 from xcount.runs.batch import run_kept
 from xcount.runs.inputs import Inputs, inputs_of
 from xcount.runs.journal import Record
-from xcount.runs.journal_lines import FORMAT, Line, RunNotes, last_run, read_lines
+from xcount.runs.journal_lines import FORMAT, KeptRun, Line, RunNotes, last_run, read_lines
 from xcount.runs.options import BatchOptions
 from xcount.runs.plan import (
     Changes,
@@ -53,6 +53,7 @@ from xcount.runs.plan import (
 )
 from xcount.runs.protected import is_protected
 from xcount.runs.ranked import Ranked
+from xcount.runs.shards import merged_run, shard_notes
 from xcount.runs.task import Question, Task, fingerprint, with_rows
 from xcount.support.display import DisplayMixin
 from xcount.support.files import written_to
@@ -228,9 +229,19 @@ class AuditResult(DisplayMixin):
     @classmethod
     def from_lines(cls, lines: Sequence[Line], path: str | os.PathLike[str]) -> AuditResult:
         """Return the last audit from the lines of the journal at a path."""
-        kept = last_run(lines, path, "audit")
+        return cls.from_run(last_run(lines, path, "audit"))
+
+    @classmethod
+    def from_journals(cls, paths: Sequence[str | os.PathLike[str]]) -> AuditResult:
+        """Read an audit from the journals of its shards; missing shards are named in ``notes``."""
+        return cls.from_run(merged_run(paths, "audit"))
+
+    @classmethod
+    def from_run(cls, kept: KeptRun) -> AuditResult:
+        """Return an audit as its journal holds it."""
         found = (each for each in kept.results() if each is not None)
-        return replace(_audit_result(kept.header, found), notes=kept.notes)
+        notes = (*shard_notes(kept.header), *kept.notes)
+        return replace(_audit_result(kept.header, found), notes=notes)
 
     def affected_parts(self) -> Iterator[tuple[dict[str, str], CountResult]]:
         """Yield the counts, each with what it is about."""
@@ -328,7 +339,7 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
 
     settings = options.settings(judge=options.judge, want_profile=options.profile)
     options.measure_names()  # reject unknown names before reading a large model
-    workers = options.workers()
+    workers, shard = options.workers(), options.part()
     if options.verify:
         find_engine()  # reject it before counting
     n_witnesses = whole_number(options.n_witnesses, "number of witnesses")
@@ -377,6 +388,8 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
     header["inputs"] = [to_dict(each) for each in inputs]
     header["named"] = [" + ".join(_names(ensemble, group)) for group in groups if group in named]
     header["judged"] = any(limit is not None for limit in limits.values())
+    if shard is not None:
+        tasks, header = shard.cut(tasks, header)
     outcome = run_kept(
         tasks,
         header,
@@ -389,7 +402,7 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
     )
     answers = with_rows(tasks, outcome.results, options.favourable)
     finished = [result for result in answers if result is not None]
-    return replace(_audit_result(header, finished), notes=outcome.notes)
+    return replace(_audit_result(header, finished), notes=(*shard_notes(header), *outcome.notes))
 
 
 def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], chosen: Changes) -> dict[str, Any]:

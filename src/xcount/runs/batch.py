@@ -196,7 +196,13 @@ def _difference(run: RunLine, now: RunLine) -> str | None:
     if run.models != now.models:
         other = "another model" if len(now.models) == 1 else "other models"
         return f"is about {other} (sha256 {', '.join(run.models)}, not {', '.join(now.models)})"
+    if run.shard != now.shard:
+        return f"is the journal of {_part(run)}, not of {_part(now)}"
     return None
+
+
+def _part(run: RunLine) -> str:
+    return "a run without --shard" if run.shard is None else f"shard {run.shard}"
 
 
 @contextlib.contextmanager

@@ -53,9 +53,10 @@ from xcount.runs.batch import run_kept
 from xcount.runs.compared import Compared, ModelSummary
 from xcount.runs.inputs import Inputs, inputs_of
 from xcount.runs.journal import Record
-from xcount.runs.journal_lines import FORMAT, Line, RunNotes, last_run, read_lines
+from xcount.runs.journal_lines import FORMAT, KeptRun, Line, RunNotes, last_run, read_lines
 from xcount.runs.options import BatchOptions
 from xcount.runs.plan import Changes, choose_groups, questions
+from xcount.runs.shards import merged_run, shard_notes
 from xcount.runs.task import Question, Task, fingerprint, with_rows
 from xcount.support.display import DisplayMixin
 from xcount.support.files import written_to
@@ -233,9 +234,19 @@ class CompareResult(DisplayMixin):
     @classmethod
     def from_lines(cls, lines: Sequence[Line], path: str | os.PathLike[str]) -> CompareResult:
         """Return the last comparison from the lines of the journal at a path."""
-        kept = last_run(lines, path, "compare")
+        return cls.from_run(last_run(lines, path, "compare"))
+
+    @classmethod
+    def from_journals(cls, paths: Sequence[str | os.PathLike[str]]) -> CompareResult:
+        """Read a comparison from the journals of its shards; ``notes`` names missing shards."""
+        return cls.from_run(merged_run(paths, "compare"))
+
+    @classmethod
+    def from_run(cls, kept: KeptRun) -> CompareResult:
+        """Return a comparison as its journal holds it."""
         answers = _by_model(kept.results(), len(kept.header["names"]))
-        return replace(_compare_result(kept.header, answers), notes=kept.notes)
+        notes = (*shard_notes(kept.header), *kept.notes)
+        return replace(_compare_result(kept.header, answers), notes=notes)
 
     def affected_parts(self) -> Iterator[tuple[dict[str, str], CountResult]]:
         """Yield the finished counts, each with what it is about."""
@@ -315,7 +326,7 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
         raise QueryError("several models are compared; give them as a list: [old, new]")
     settings, ratio = options.settings(judge=options.judge), options.ratio_limit()
     options.measure_names()  # reject unknown names before reading a large model
-    workers = options.workers()
+    workers, shard = options.workers(), options.part()
     if options.verify:
         find_engine()  # reject it before counting
     regions = options.regions()
@@ -351,6 +362,8 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
     header = _header(ensembles, grid, chosen, names, tasks, ratio)
     inputs = inputs_of(weighing, options.data, options.population)
     header["inputs"] = [to_dict(each) for each in inputs]
+    if shard is not None:
+        tasks, header = shard.cut(tasks, header, len(ensembles))
     outcome = run_kept(
         tasks,
         header,
@@ -363,7 +376,7 @@ def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
     )
     answers = with_rows(tasks, outcome.results, options.favourable)
     found = _compare_result(header, _by_model(answers, len(ensembles)))
-    return replace(found, notes=outcome.notes)
+    return replace(found, notes=(*shard_notes(header), *outcome.notes))
 
 
 def _tasks(

@@ -24,7 +24,11 @@ FORMAT = 1
 """Version of the layout of audits, comparisons and their journals."""
 RunNotes = Annotated[
     tuple[str, ...],
-    Json("Which lines of the journal are damaged and were not used.", is_optional=True),
+    Json(
+        "Of a journal: which shard it is, which shards are missing, and which lines are damaged "
+        "and were not used.",
+        is_optional=True,
+    ),
 ]
 _OF_ONE_RUN = ("created", "versions")
 
@@ -45,6 +49,12 @@ class RunLine:
         """The fingerprints of its models."""
         several: list[str] | None = self.header.get("fingerprints")
         return [str(self.header.get("fingerprint"))] if several is None else several
+
+    @property
+    def shard(self) -> str | None:
+        """The part of the run that it is about, as ``3/20``; None for a whole run."""
+        about = self.header.get("shard")
+        return None if about is None else f"{about['number']}/{about['of']}"
 
     def asks_like(self, header: Record) -> bool:
         """Return whether another run asks exactly the same questions."""
@@ -206,7 +216,18 @@ def _run_line(run: Record) -> RunLine:
         raise LineError("is a run line with keys or fingerprints that are no text")
     if command == "compare" and not len(run["names"]) == len(run["models"]) == len(marks or ()):
         raise LineError("is a run line with other numbers of models and of their names")
+    if "shard" in run and not _is_shard(run["shard"]):
+        raise LineError("is a run line with a shard that is not number K of N, its plan and keys")
     return RunLine(run)
+
+
+def _is_shard(about: object) -> bool:
+    if not isinstance(about, dict) or not isinstance(about.get("plan"), str):
+        return False
+    number, of = about.get("number"), about.get("of")
+    if type(number) is not int or type(of) is not int:
+        return False
+    return 1 <= number <= of and _is_texts(about.get("keys"))
 
 
 def _count_line(line: Record) -> CountLine:

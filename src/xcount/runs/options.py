@@ -17,9 +17,11 @@ from xcount.answers.options import (
     TrustOption,
 )
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS
+from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.runs.batch import BatchProgress
 from xcount.runs.plan import Changes, Group, choose_changes
+from xcount.runs.shards import Shard
 from xcount.support.options import option, python_option
 
 if TYPE_CHECKING:
@@ -116,6 +118,16 @@ class BatchOptions(
             "continue a journal that exists.",
         ),
     )
+    shard: str | None = field(
+        default=None,
+        metadata=option(
+            "Count only the K-th of N shards, for one of N processes that share out the run: 3/20. "
+            "It needs --journal; `xcount merge` joins the journals.",
+            'count only one part of the run: ``"3/20"`` for the third of 20 shards. It needs a '
+            "journal; ``AuditResult.from_journals`` or ``CompareResult.from_journals`` joins them.",
+            metavar="K/N",
+        ),
+    )
     verify: bool = field(
         default=False,
         metadata=option(
@@ -133,6 +145,18 @@ class BatchOptions(
             "this is given."
         ),
     )
+
+    def part(self) -> Shard | None:
+        """Return the shard to count; None for the whole run."""
+        if self.shard is None:
+            return None
+        shard = Shard.parse(self.shard)
+        if self.journal is None:
+            raise QueryError(
+                "--shard (shard) needs --journal FILE (journal), a file of its own for each "
+                "shard: xcount merge reads them"
+            )
+        return shard
 
     def changes(self, ensemble: Ensemble) -> Changes:
         """Return the changes of the questions about a model."""

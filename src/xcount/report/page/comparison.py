@@ -439,6 +439,7 @@ def _record(comparison: CompareResult) -> Markup:
         ("Counts", f"{exact} of {len(results)} exact"),
         *(("Time limit", sentence) for sentence in cut_short_sentence(results)),
         *verified_facts(results),
+        *(("Note", note) for note in comparison.notes),
         ("Computing time", seconds_text(sum(result.seconds for result in results))),
         ("Versions", ", ".join(f"{k} {v}" for k, v in comparison.versions.items())),
         ("Started", comparison.created),
