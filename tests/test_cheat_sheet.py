@@ -36,7 +36,9 @@ def test_the_commands_work(tmp_path: Path) -> None:
         assert shell.run("xcount demo --save-one-hot one-hot.json")[0] == 0
         for command in COMMANDS:
             status, printed = shell.run(command)
-            assert status in ((0, 1) if "--max-" in command else (0,)), f"{command}\n{printed}"
+            verdicts = (1,) if "--max-" in command else ()
+            out_of_time = (3,) if "--timeout" in command else ()  # on a busy machine
+            assert status in (0, *verdicts, *out_of_time), f"{command}\n{printed}"
             assert "Traceback" not in printed
             assert "Warning" not in printed
 
