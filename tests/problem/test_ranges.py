@@ -50,7 +50,7 @@ def plain(tree: Tree) -> Tree:
         sides = [int(tree.left[node]), int(tree.right[node])]
         threshold, missing_left = float(tree.threshold[node]), bool(tree.missing_left[node])
         if node in tree.left_categories:
-            categories[index] = tree.left_categories[node]
+            categories[index] = frozenset(tree.left_categories[node])
         if ends and not goes_left:
             sides.reverse()
         if ends:

@@ -113,7 +113,7 @@ class RegionDecider:
         flags = np.zeros((len(regions), self.problem.n_masks), dtype=np.bool_)
         parts = parts_of(self.problem)
         for group, members in by_masks(self.problem, parts):
-            if group.problem.n_masks < 2:  # nothing changes
+            if group.n_masks < 2:  # nothing changes
                 continue
             rows = np.concatenate([parts[number].rows_of(regions) for number in members])
             if len(rows):

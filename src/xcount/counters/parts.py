@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from xcount.counters.costs import BYTES_PER_LAID_NODE, MAX_FLAGS
+from xcount.counters.costs import BYTES_PER_LAID_NODE, MAX_FLAGS, SECONDS_PER_LAID_NODE
 from xcount.counters.exact import ExactRun
 from xcount.counters.profile import profile_of
 from xcount.counters.settings import Counter, Settings
 from xcount.counters.tally import Bounds, PairCount, Profile, Progress, StopReason, Tally
 from xcount.counters.visit import corner_seconds, visited
 from xcount.errors import BudgetError
-from xcount.problem.parts import Part
+from xcount.problem.parts import Part, by_masks
 from xcount.problem.problem import Problem
 
 _ADDED = ("n_steps", "samples", "regions_visited")
@@ -29,7 +29,7 @@ def count_parts(
     problem: Problem, parts: Sequence[Part], settings: Settings, count: Counter, method: str
 ) -> Tally:
     """Count every part, and add up."""
-    live = [part for part in parts if part.problem.n_masks > 1]  # nothing changes in the others
+    live = [part for part in parts if part.n_masks > 1]  # nothing changes in the others
     known = [_unknown(part, method, StopReason.COMPLETE) for part in live]
     if len(live) > 1 and method in ("auto", "sample") and not settings.want_profile:
         if method == "auto":
@@ -45,6 +45,9 @@ def count_parts(
         if place and known[is_open[place - 1]].stop_reason is StopReason.INTERRUPTED:
             known[number] = replace(known[number], stop_reason=StopReason.INTERRUPTED)
             continue
+        if reason := _refusal(live[number], settings):
+            known[number] = replace(known[number], stop_reason=reason)
+            continue
         left = own.within(1 / (len(is_open) - place)) if settings.timeout_seconds else own
         shown = replace(left, on_progress=_listener(problem, settings, place, len(is_open)))
         try:
@@ -59,8 +62,7 @@ def _counted_soon(whole: Problem, parts: Sequence[Part], settings: Settings) -> 
     limited = replace(settings.within(0.5), max_share=None)
     found: list[Tally] = []
     for number, part in enumerate(parts):
-        if limited.expired() or not _fits(part, limited):
-            reason = StopReason.TIMEOUT if limited.expired() else StopReason.MEMORY
+        if reason := _refusal(part, limited):
             return [*found, *(_unknown(p, "auto", reason) for p in parts[number:])]
         own = replace(limited, on_progress=_listener(whole, settings, number, len(parts)))
         try:
@@ -73,10 +75,23 @@ def _counted_soon(whole: Problem, parts: Sequence[Part], settings: Settings) -> 
     return found
 
 
-def _fits(part: Part, settings: Settings) -> bool:
-    """Return whether the trees can be laid out on the cells of a part within the memory."""
-    n_nodes = sum(tree.n_nodes for tree in part.problem.ensemble.trees)
-    return BYTES_PER_LAID_NODE * n_nodes <= settings.free_bytes()
+def _refusal(part: Part, settings: Settings) -> StopReason | None:
+    """Return the limit that lets no trees be laid out on the cells of a part, if one does not."""
+    if settings.expired():
+        return StopReason.TIMEOUT
+    is_small = BYTES_PER_LAID_NODE * _n_nodes(part.whole) <= settings.free_bytes()
+    return None if is_small else StopReason.MEMORY
+
+
+def _fit_together(problem: Problem, parts: Sequence[Part], settings: Settings) -> bool:
+    """Return whether the limits let the trees be laid out for all sets of masks of the parts."""
+    n_laid = len(by_masks(problem, parts)) * _n_nodes(problem)
+    is_small = BYTES_PER_LAID_NODE * n_laid <= settings.free_bytes()
+    return is_small and SECONDS_PER_LAID_NODE * n_laid <= settings.search_seconds()
+
+
+def _n_nodes(problem: Problem) -> int:
+    return sum(tree.n_nodes for tree in problem.ensemble.trees)
 
 
 def _counted_part(part: Part, settings: Settings, n_parts: int) -> Tally:
@@ -113,12 +128,14 @@ def _estimate(
     open_parts = [p for p, tally in zip(parts, known, strict=True) if tally.low < tally.high]
     if len(open_parts) < 2 or problem.n_masks > MAX_FLAGS:
         return None
+    if not _fit_together(problem, open_parts, settings):
+        return None
     from xcount.counters.sampling.box_draws import BoxDraws
     from xcount.counters.sampling.estimator import Estimator, KnownPart
 
     known_part = KnownPart(
         certain=sum(tally.low for tally in known if tally.low == tally.high),
-        undecided=sum(part.problem.n_regions for part in open_parts),
+        undecided=sum(part.n_regions for part in open_parts),
         known=Bounds(sum(t.low for t in known), sum(t.high for t in known)),
         n_regions=problem.n_regions,
     )
@@ -160,7 +177,7 @@ def _narrowed(tally: Tally, known: Tally) -> Tally:
 
 
 def _unknown(part: Part, method: str, reason: StopReason) -> Tally:
-    return Tally(None, 0, part.problem.n_regions, method, reason)
+    return Tally(None, 0, part.n_regions, method, reason)
 
 
 def _sum(

@@ -80,7 +80,7 @@ def largest_change(problem: Problem, settings: Settings) -> LargestChange:
     if not parts:
         run.search(_PairQuestion(problem))
     else:
-        live = [part for part in parts if part.problem.n_masks > 1]
+        live = [part for part in parts if part.n_masks > 1]
         for number, part in enumerate(live):
             own = part.apart()
             run.search(_PairQuestion(own.problem, own), is_last=number + 1 == len(live))

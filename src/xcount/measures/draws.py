@@ -20,7 +20,7 @@ from xcount import _core
 from xcount.counters.engine import Outcomes
 from xcount.counters.region_search import region_sampler
 from xcount.counters.sampling.draws import BATCH, LEVELS, CellDraws, searched_sample_seconds
-from xcount.measures.products import ProductComponent, whole_part
+from xcount.measures.products import ProductComponent
 from xcount.problem.parts import Part, by_masks
 from xcount.problem.problem import Problem
 
@@ -121,7 +121,7 @@ class MixtureDraws(CellDraws):
         self.levels = LEVELS
         self._products = products
         if parts is None:
-            groups = [(whole_part(problem), [0])]
+            groups = [(Part.of_whole(problem), [0])]
             weights = [product.weight for product in products]
             cells = [product.cell_weights for product in products]
         else:

@@ -69,26 +69,17 @@ class WeighedPart:
         return self.part.problem
 
 
-def whole_part(problem: Problem) -> Part:
-    """Return a question without rules as its only part."""
-    cells = tuple(np.arange(n) for n in problem.grid.cell_counts)
-    return Part(problem, problem, cells, np.arange(problem.n_masks))
-
-
 def uniform_parts(problem: Problem) -> list[WeighedPart]:
     """Return the parts of a question in which all regions weigh the same."""
     if not problem.is_split:
-        return [WeighedPart(whole_part(problem), (), 1.0)]
-    return [
-        WeighedPart(part, (), part.problem.n_regions / problem.n_regions)
-        for part in parts_of(problem)
-    ]
+        return [WeighedPart(Part.of_whole(problem), (), 1.0)]
+    return [WeighedPart(part, (), part.n_regions / problem.n_regions) for part in parts_of(problem)]
 
 
 def weighed_parts(problem: Problem, products: Sequence[ProductComponent]) -> list[WeighedPart]:
     """Return the parts of a question that have any weight under a mixture."""
     if not problem.is_split:
-        return [WeighedPart(whole_part(problem), products, 1.0)]
+        return [WeighedPart(Part.of_whole(problem), products, 1.0)]
     found = []
     for part in parts_of(problem):
         inside = [own for product in products if (own := product.in_part(part)).weight > 0]

@@ -11,7 +11,7 @@ the model. All splits have one form (see :class:`Tree`), so a threshold means th
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol
@@ -90,6 +90,22 @@ class Feature:
         return self.can_be_missing or self.missing_as is not None
 
 
+class FlaggedCodes(Set[int]):
+    """Category codes from 0 on, with a flag for each: a set of many thousands is small."""
+
+    def __init__(self, flags: NDArray[np.bool_]) -> None:
+        self.flags = flags
+
+    def __contains__(self, code: object) -> bool:
+        return isinstance(code, int) and 0 <= code < len(self.flags) and bool(self.flags[code])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(np.flatnonzero(self.flags).tolist())
+
+    def __len__(self) -> int:
+        return int(self.flags.sum())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
     """One tree as parallel arrays; node 0 is the root and children have larger indices.
@@ -117,7 +133,7 @@ class Tree:
     missing_left: NDArray[np.bool_]
     zero_side: NDArray[np.int8]
     value: NDArray[np.float64]
-    left_categories: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    left_categories: Mapping[int, Set[int]] = field(default_factory=dict)
     output: int = 0
     left_ranges: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
 

@@ -20,7 +20,7 @@ first has a test of float64 inputs in the place of each of its own, with the sam
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -258,7 +258,7 @@ class _Test(NamedTuple):
     threshold: float | None
     missing_left: bool
     zero_side: int
-    categories: frozenset[int] | None
+    categories: Set[int] | None
     ranges: tuple[float, ...] | None
 
     def is_like(self, other: _Test) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
-from xcount.model.ensemble import ZERO_RANGE, Ensemble, Tree, in_ranges
+from xcount.model.ensemble import ZERO_RANGE, Ensemble, FlaggedCodes, Tree, in_ranges
 from xcount.problem.integers import Integers, limbs_for, scale_leaves
 from xcount.question.grid import Axis, Grid
 from xcount.question.guards import by_feature, rounded_up, zero_range_matters
@@ -115,6 +115,7 @@ class _ForestBuilder:
         self._laid = laid
         self._membership: list[NDArray[np.uint8]] = []
         self._set_tests: dict[bytes, int] = {}
+        self._known: dict[tuple[int, int, bool], int] = {}
         self._membership_size = 0
 
         trees = laid.trees
@@ -181,16 +182,24 @@ class _ForestBuilder:
             for node in np.flatnonzero(tree.zero_side):
                 if zero_range_matters(float(tree.threshold[node]), int(tree.zero_side[node])):
                     cuts[start + node] = self._set_test(tree, int(node))
-            for set_node in (*tree.left_categories, *tree.left_ranges):
+            for set_node in tree.left_ranges:
                 cuts[start + set_node] = self._set_test(tree, set_node)
+            for set_node, left in tree.left_categories.items():
+                cuts[start + set_node] = self._shared_set_test(tree, set_node, left)
         return cuts
+
+    def _shared_set_test(self, tree: Tree, node: int, left: Set[int]) -> int:
+        """Return the test of a set of categories; nodes may share the set itself."""
+        key = (int(tree.feature[node]), id(left), bool(tree.missing_left[node]))
+        if key not in self._known:
+            self._known[key] = self._set_test(tree, node)
+        return self._known[key]
 
     def _set_test(self, tree: Tree, node: int) -> int:
         axis = self._laid.grid.axes[int(tree.feature[node])]
         row = np.zeros(axis.n_cells, dtype=np.uint8)
         if node in tree.left_categories:
-            left = tree.left_categories[node]
-            row[: len(axis.classes)] = [codes[0] in left for codes in axis.classes]
+            row[: len(axis.classes)] = _left_classes(tree.left_categories[node], axis)
         else:
             row[: axis.numbers.n_cells] = self._left_cells(tree, node, axis)
         if axis.missing_cell is not None:
@@ -231,6 +240,14 @@ def _lower_ends(axis: Axis) -> NDArray[np.float64]:
     """Return the guard below each numeric cell: all tests decide there as in the cell."""
     guards: NDArray[np.float64] = np.concatenate([[-np.inf], axis.thresholds])
     return guards[axis.numbers.positions]
+
+
+def _left_classes(left: Set[int], axis: Axis) -> Sequence[bool] | NDArray[np.bool_]:
+    """Return which cells of a categorical axis are in a set of codes."""
+    codes = [own[0] for own in axis.classes]
+    if isinstance(left, FlaggedCodes):
+        return left.flags[codes]
+    return [code in left for code in codes]
 
 
 def _left_cells_beside_zero(tree: Tree, node: int, axis: Axis) -> NDArray[np.bool_]:

@@ -6,14 +6,15 @@ region is counted in one part, and it may change to all other masks of that part
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.problem.joint import joined
+from xcount.problem.joint import JointTests
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.rules import Box
@@ -24,18 +25,21 @@ from xcount.support.workspace import Slot
 class Part:
     """The question in one box of the domain.
 
+    Its own question is made when it is first asked for: a domain may have thousands of parts.
+
     Attributes:
-        problem: the question on the cells of the box.
+        whole: the whole question.
         cells: for each feature of the whole question, its cells in the box.
         masks: for each mask of ``problem``, its number in the whole question.
+        places: those of ``masks`` whose regions are counted; None for all.
         moved: the cells that features which move along have at the masks that are no starts. These
             features are part of the masks of ``problem``.
     """
 
-    problem: Problem
     whole: Problem
     cells: tuple[NDArray[np.int64], ...]
     masks: NDArray[np.int64]
+    places: tuple[int, ...] | None = None
     moved: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
@@ -51,37 +55,71 @@ class Part:
         for place, feature in enumerate(sensitive):
             cells[feature] = np.array(sorted(set(listed[:, place].tolist())))
         numbers = np.array(np.ravel_multi_index(tuple(listed.T), exists.shape), dtype=np.int64)
-        starts: tuple[int, ...] | None = None
+        places: tuple[int, ...] | None = None
         if box.starts is not None:
-            starts = tuple(np.flatnonzero(box.starts.ravel()[numbers]).tolist())
-        ensemble, query = whole.ensemble, whole.query
-        own = _grid_of(grid, cells, box.moved)
-        if box.moved or len(listed) < np.prod([len(cells[f]) for f in sensitive]):
-            places = [np.searchsorted(cells[f], listed[:, i]) for i, f in enumerate(sensitive)]
-            for feature, cell in box.moved.items():
-                places.append(np.full(len(listed), cell))
-                places[-1][list(starts or ())] = cells[feature][0]
-            features = (*sensitive, *box.moved)
-            rows = np.stack(places, axis=1)
-            ensemble, own, joint = joined(ensemble, own, features, rows, len(sensitive))
-            query = replace(query, sensitive=(joint,))
-        problem = Problem(ensemble, own, query, starts)
-        return cls(problem, whole, tuple(cells), numbers, box.moved)
+            places = tuple(np.flatnonzero(box.starts.ravel()[numbers]).tolist())
+        return cls(whole, tuple(cells), numbers, places, box.moved)
+
+    @classmethod
+    def of_whole(cls, whole: Problem) -> Part:
+        """Return a question that is not split as its only part."""
+        cells = tuple(np.arange(n) for n in whole.grid.cell_counts)
+        found = cls(whole, cells, np.arange(whole.n_masks), whole.starts)
+        vars(found)["problem"] = whole  # in the place of the property: nothing is made again
+        return found
+
+    @property
+    def n_masks(self) -> int:
+        return len(self.masks)
+
+    @cached_property
+    def n_regions(self) -> int:
+        """The number of regions that the part counts."""
+        return len(self.starts) * math.prod(len(self.cells[f]) for f in self._others)
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The question on the cells of the box."""
+        whole, sensitive = self.whole, self.whole.query.sensitive
+        grid = _grid_of(whole.grid, self.cells, self.moved)
+        if not self.moved and self.n_masks == math.prod(len(self.cells[f]) for f in sensitive):
+            return Problem(whole.ensemble, grid, whole.query, self.places)
+        listed = self._listed
+        own = [np.searchsorted(self.cells[f], listed[:, i]) for i, f in enumerate(sensitive)]
+        tests = _tests_of(whole, (*sensitive, *self.moved))
+        ensemble, grid = tests.joined(
+            grid,
+            [grid.axes[f] for f in sensitive],
+            np.stack(own, axis=1),
+            np.column_stack([listed, *self._moved_cells()]),
+        )
+        query = replace(whole.query, sensitive=(tests.number_of_joint,))
+        return Problem(ensemble, grid, query, self.places)
+
+    @property
+    def _listed(self) -> NDArray[np.int64]:
+        """The cells of the sensitive features at each mask, a row for each."""
+        shape = [self.whole.grid.axes[f].n_cells for f in self.whole.query.sensitive]
+        return np.stack(np.unravel_index(self.masks, shape), axis=1)
+
+    def _moved_cells(self) -> Iterator[NDArray[np.int64]]:
+        """Yield the cells at each mask of the features that move along."""
+        for feature, cell in self.moved.items():
+            found = np.full(self.n_masks, cell)
+            found[list(self.places or ())] = self.cells[feature][0]
+            yield found
 
     def apart(self) -> Part:
         """Return the same part with its own working memory, which goes with it.
 
         Trees laid out on the cells of many parts would not fit into memory together.
         """
-        own = self.problem
-        return replace(
-            self, problem=Problem(own.ensemble, replace(own.grid), own.query, own.starts)
-        )
+        return replace(self)
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """The numbers in the whole question of the masks that the part counts."""
-        return self.masks[list(self.problem.counted_masks)]
+        return self.masks if self.places is None else self.masks[list(self.places)]
 
     @cached_property
     def _others(self) -> list[int]:
@@ -145,6 +183,7 @@ class Part:
 _Key = tuple[bytes, bytes, tuple[tuple[int, int, int], ...]]
 """Masks, starts, and the features that move along, with their cells before and after."""
 _BY_MASKS: Slot[_Key, Part] = Slot("all regions with some masks")
+_TESTS: Slot[tuple[int, ...], JointTests] = Slot("trees with some features joined")
 _PARTS: Slot[None, tuple[Part, ...]] = Slot("parts of the domain")
 
 
@@ -167,7 +206,7 @@ def by_masks(problem: Problem, parts: Sequence[Part]) -> list[tuple[Part, list[i
         return found
 
     def widened(part: Part) -> Part:
-        starts = None if part.problem.starts is None else flags(part.starts)
+        starts = None if part.places is None else flags(part.starts)
         cells = {f: (int(part.cells[f][0]),) for f in part.moved}
         return Part.of_box(problem, Box(cells, flags(part.masks), starts, part.moved))
 
@@ -175,6 +214,13 @@ def by_masks(problem: Problem, parts: Sequence[Part]) -> list[tuple[Part, list[i
         (problem.workspace.once(_BY_MASKS, key, partial(widened, parts[numbers[0]])), numbers)
         for key, numbers in members.items()
     ]
+
+
+def _tests_of(whole: Problem, features: tuple[int, ...]) -> JointTests:
+    """Return the trees with some features joined, which all parts share."""
+    return whole.workspace.once(
+        _TESTS, features, lambda: JointTests(whole.ensemble, whole.grid, features)
+    )
 
 
 def _grid_of(grid: Grid, cells: Sequence[NDArray[np.int64]], moved: Mapping[int, int]) -> Grid:

@@ -45,7 +45,7 @@ def collect_guards(
             extra[int(feature[node])] = rounded_up(np.array(_ZERO_GUARDS), dtype)
     for tree in trees:
         for node_index, categories in tree.left_categories.items():
-            sets[int(tree.feature[node_index])].append(categories)
+            sets[int(tree.feature[node_index])].append(frozenset(categories))
         for node_index, range_ends in tree.left_ranges.items():
             known = extra.setdefault(int(tree.feature[node_index]), np.empty(0))
             more = rounded_up(np.array(range_ends), dtype)

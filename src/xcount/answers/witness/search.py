@@ -195,7 +195,7 @@ class RegionFinder:
 
     def _draws(self) -> Callable[[np.random.Generator, int], tuple[Cells, Masks]]:
         """Return a function that draws regions of the domain: their cells and masks."""
-        parts = [part for part in parts_of(self.problem) if part.problem.n_masks > 1]
+        parts = [part for part in parts_of(self.problem) if part.n_masks > 1]
         if parts:
             return BoxDraws(self.problem, parts).regions_and_masks
         counted = np.array(self.problem.counted_masks)
@@ -259,7 +259,7 @@ class RegionFinder:
         self, n: int, parts: Sequence[Part], steps: Sequence[int]
     ) -> list[NDArray[np.int64]]:
         """Choose parts by their exact counts, and regions of each."""
-        live = [part for part in parts if part.problem.n_masks > 1]
+        live = [part for part in parts if part.n_masks > 1]
         runs = [ExactRun(part.problem, self.settings) for part in live]
         for run in runs:
             run.solve(steps)

@@ -54,7 +54,7 @@ class _Part:
 
     @property
     def is_small(self) -> bool:
-        return self.part.problem.n_regions <= MAX_LISTED or max(self._widths) <= 1
+        return self.part.n_regions <= MAX_LISTED or max(self._widths) <= 1
 
     def sensitive_regions(self) -> list[NDArray[np.int64]]:
         """Return the sensitive regions of the box, in the cells of the whole grid."""

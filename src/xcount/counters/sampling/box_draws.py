@@ -34,7 +34,7 @@ class BoxDraws(CellDraws):
         for number, (_, members) in enumerate(groups):
             self._group_of[members] = number
         self._n_masks = np.array([len(part.starts) for part in parts], dtype=np.int64)
-        ends = list(accumulate(part.problem.n_regions for part in parts))
+        ends = list(accumulate(part.n_regions for part in parts))
         self._ends_of_parts = np.array([float(Fraction(end, ends[-1])) for end in ends])
         self._tables = [_Table([part.cells[f] for part in parts]) for f in self._features]
         self._masks_of = _Table([part.starts for part in parts])

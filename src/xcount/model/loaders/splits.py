@@ -391,7 +391,7 @@ def _left_behind(tree: Tree) -> Iterator[tuple[int, frozenset[int]]]:
         if node not in tree.left_categories:
             pending += [(low, above), (high, above)]
             continue
-        feature, own = int(tree.feature[node]), tree.left_categories[node]
+        feature, own = int(tree.feature[node]), frozenset(tree.left_categories[node])
         behind = above.get(feature, frozenset())
         yield feature, own if behind is None else own | behind
         beyond = None if behind is None else own | behind
