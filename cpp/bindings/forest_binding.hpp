@@ -92,6 +92,7 @@ void bind_corner_sums(nb::module_& module);
 void bind_population(nb::module_& module);
 void bind_tables(nb::module_& module);
 void bind_worst(nb::module_& module);
+void bind_pair_cover(nb::module_& module);
 
 // Runs an operation while other threads of Python go on.
 template <class Operation>

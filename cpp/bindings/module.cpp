@@ -52,5 +52,6 @@ NB_MODULE(_core, module) {
   xcount::python::bind_population(module);
   xcount::python::bind_tables(module);
   xcount::python::bind_worst(module);
+  xcount::python::bind_pair_cover(module);
   reserve_objects(kReservedObjects);
 }

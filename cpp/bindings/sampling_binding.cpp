@@ -52,10 +52,12 @@ using NumpyArray = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
 std::pair<NumpyArray<std::uint64_t>, NumpyArray<std::uint8_t>> draw_masks(
     const AnySampler& self, std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
-    std::uint64_t n, unsigned n_threads, double seconds, const nb::object& on_pause) {
+    std::uint64_t n, unsigned n_threads, double seconds, const nb::object& on_pause,
+    const OverlappingBoxes* boxes) {
   Outcomes outcomes = stoppable(seconds, on_pause, [&](Stop& stop) {
     return std::visit(
-        [&](const auto& s) { return s.draw(seed, stream, first, n, n_threads, stop); }, self);
+        [&](const auto& s) { return s.draw(seed, stream, first, n, n_threads, stop, boxes); },
+        self);
   });
   return {to_numpy(std::move(outcomes.histogram)), to_numpy(std::move(outcomes.hits))};
 }
@@ -105,6 +107,13 @@ std::tuple<Numbers, Numbers, NumpyArray<std::uint64_t>> swings(const AnySampler&
 }  // namespace
 
 void bind_sampling(nb::module_& module) {
+  nb::class_<OverlappingBoxes>(module, "OverlappingBoxes", "Boxes of cells to draw from.")
+      .def_prop_ro("n_boxes", &OverlappingBoxes::size)
+      .def_prop_ro("n_bytes", &OverlappingBoxes::bytes)
+      .def_prop_ro(
+          "total", [](const OverlappingBoxes& self) { return static_cast<double>(self.total()); },
+          "The sum over the boxes of their share of all combinations, times their masks.");
+
   nb::class_<AnySampler>(module, "Sampler", "Draws regions and decides all masks of each at once.")
       .def(
           "__init__",
@@ -141,10 +150,14 @@ void bind_sampling(nb::module_& module) {
           "Samples per batch.")
       .def("draw", &draw_masks, nb::arg("seed"), nb::arg("stream"), nb::arg("first"), nb::arg("n"),
            nb::arg("n_threads"), nb::arg("seconds") = std::numeric_limits<double>::infinity(),
-           nb::arg("on_pause").none() = nb::none(),
+           nb::arg("on_pause").none() = nb::none(), nb::arg("boxes").none() = nb::none(),
            "Histogram of the outcomes of n batches, and the hits of their samples in order; empty\n"
            "ones if that takes too long. on_pause is called a few times a second; what it raises,\n"
-           "and Ctrl-C, end the drawing.")
+           "and Ctrl-C, end the drawing. With boxes, combinations are drawn from these, and\n"
+           "outcomes are divided by the boxes' masks around them.")
+      .def_prop_ro_static(
+          "box_levels", [](const nb::object&) { return Sampler<std::int64_t>::kBoxLevels; },
+          "Outcomes of draws from boxes are multiples of 1 / box_levels.")
       .def(
           "decide",
           [](const AnySampler& self, const Array<std::int32_t>& regions) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <stdexcept>
 
+#include "xcount/support/assert.hpp"
 #include "xcount/support/parallel.hpp"
 
 namespace xcount {
@@ -33,18 +34,26 @@ Sampler<Value>::Sampler(const Forest<Value>& forest, const MaskSpace& masks, Val
 
 template <class Value>
 Outcomes Sampler<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
-                              std::uint64_t n, unsigned n_threads, Stop& stop) const {
-  if (unresolved_.empty()) throw std::invalid_argument("sampling: nothing to draw from");
+                              std::uint64_t n, unsigned n_threads, Stop& stop,
+                              const OverlappingBoxes* boxes) const {
+  if (unresolved_.empty() || (boxes != nullptr && boxes->size() == 0))
+    throw std::invalid_argument("sampling: nothing to draw from");
   n_threads = std::max(1U, static_cast<unsigned>(std::min<std::uint64_t>(n_threads, n)));
-  Outcomes outcomes{std::vector<std::uint64_t>(levels_ + 1), std::vector<std::uint8_t>(n * kBatch)};
+  const std::uint32_t levels = boxes != nullptr ? kBoxLevels : levels_;
+  const std::size_t n_axes = boxes != nullptr ? boxes->axes().size() : 0;
+  Outcomes outcomes{std::vector<std::uint64_t>(levels + 1), std::vector<std::uint8_t>(n * kBatch)};
   std::vector<std::vector<std::uint64_t>> histograms(n_threads,
-                                                     std::vector<std::uint64_t>(levels_ + 1));
+                                                     std::vector<std::uint64_t>(levels + 1));
   std::atomic<std::uint64_t> next{0};
   // Several batches at a time: their samples in doubt are decided together.
   const std::uint64_t step = std::clamp<std::uint64_t>(n / n_threads, 1, kTogether);
   const auto work = [&](std::size_t index) {
     Workspace room = decider_.workspace();
     Found found(step * kBatch);
+    std::vector<Cell> cells(step * kBatch * n_axes);  // on the boxes' axes
+    const auto cells_of = [&](std::size_t sample, std::size_t count) {
+      return std::span(cells).subspan(sample * n_axes, count * n_axes);
+    };
     const auto visit = [&](std::uint64_t number, std::size_t count,
                            std::span<const std::uint8_t> flags,
                            std::size_t stride) { add_up(number, count, flags, stride, found); };
@@ -53,13 +62,21 @@ Outcomes Sampler<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uin
       std::fill(found.begin(), found.end(), 0);
       for (std::uint64_t b = batch; b < std::min(n, batch + step) && !stop.is_over(); ++b) {
         randoms.emplace_back(seed, stream, first + b);
-        draw_cells(randoms.back(), room);
+        if (boxes == nullptr) {
+          draw_cells(randoms.back(), room);
+        } else {
+          draw_cells(randoms.back(), *boxes, cells_of((b - batch) * kBatch, kBatch), room);
+        }
         decider_.decide((b - batch) * kBatch, kBatch, room, visit);
       }
       if (stop.is_over()) return;
       decider_.finish(room, visit);
       for (std::size_t i = 0; i < randoms.size(); ++i) {
-        record(randoms[i], std::span(found).subspan(i * kBatch, kBatch), histograms[index],
+        const auto whole = [&](std::size_t sample) {
+          if (boxes == nullptr) return static_cast<std::uint32_t>(unresolved_.size());
+          return boxes->around(cells_of(i * kBatch + sample, 1));
+        };
+        record(randoms[i], std::span(found).subspan(i * kBatch, kBatch), whole, histograms[index],
                std::span(outcomes.hits).subspan((batch + i) * kBatch, kBatch));
       }
     }
@@ -67,7 +84,7 @@ Outcomes Sampler<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uin
   parallel(n_threads, n_threads, work, &stop);
   if (stop.was_over()) return {};
   for (const auto& histogram : histograms) {
-    for (std::size_t i = 0; i <= levels_; ++i) outcomes.histogram[i] += histogram[i];
+    for (std::size_t i = 0; i <= levels; ++i) outcomes.histogram[i] += histogram[i];
   }
   return outcomes;
 }
@@ -83,6 +100,24 @@ void Sampler<Value>::draw_cells(Random& random, Workspace& work) const {
 }
 
 template <class Value>
+void Sampler<Value>::draw_cells(Random& random, const OverlappingBoxes& boxes,
+                                std::span<Cell> cells, Workspace& work) const {
+  const std::size_t n_axes = boxes.axes().size();
+  for (std::size_t i = 0; i < kBatch; ++i) boxes.draw(random, cells.subspan(i * n_axes, n_axes));
+  std::array<Cell, kBatch> own;
+  for (const auto& drawn : decider_.drawn()) {
+    std::size_t axis = 0;
+    while (axis < n_axes && boxes.axes()[axis].feature != drawn.feature) ++axis;
+    for (std::size_t i = 0; i < kBatch; ++i) {
+      own[i] = axis < n_axes
+                   ? cells[i * n_axes + axis]
+                   : static_cast<Cell>(random.below(static_cast<std::uint32_t>(drawn.n_cells)));
+    }
+    decider_.set(drawn, 0, own, work);
+  }
+}
+
+template <class Value>
 void Sampler<Value>::add_up(std::uint64_t first, std::size_t n, std::span<const std::uint8_t> flags,
                             std::size_t stride, Found& found) const {
   std::fill_n(found.begin() + static_cast<std::ptrdiff_t>(first), n, 0);
@@ -93,15 +128,23 @@ void Sampler<Value>::add_up(std::uint64_t first, std::size_t n, std::span<const 
 }
 
 template <class Value>
+template <class Whole>
 void Sampler<Value>::record(Random& random, std::span<const std::uint32_t> found,
-                            std::span<std::uint64_t> histogram,
+                            const Whole& whole, std::span<std::uint64_t> histogram,
                             std::span<std::uint8_t> hits) const {
-  const auto n = static_cast<std::uint32_t>(unresolved_.size());
+  const std::uint64_t levels = histogram.size() - 1;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const std::uint64_t scaled = std::uint64_t{found[i]} * levels_;
+    hits[i] = 0;
+    if (found[i] == 0) {
+      ++histogram[0];
+      continue;
+    }
+    const std::uint32_t n = whole(i);
+    XCOUNT_ASSERT(found[i] <= n);
+    const std::uint64_t scaled = found[i] * levels;
     const bool up = scaled % n != 0 && random.below(n) < scaled % n;
     ++histogram[scaled / n + (up ? 1 : 0)];
-    hits[i] = found[i] == n || (found[i] != 0 && random.below(n) < found[i]) ? 1 : 0;
+    hits[i] = found[i] == n || random.below(n) < found[i] ? 1 : 0;
   }
 }
 

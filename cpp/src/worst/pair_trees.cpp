@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 constexpr int kBoundBits = 60;  // a sum of bounds fits with room for one rounding per factor
+constexpr std::size_t kMaxPairLeaves = 2'000'000;  // of all factors, roughly
+constexpr std::size_t kLeastLeaves = 1024;         // that a factor may have in any case
 
 using Words = std::vector<std::uint64_t>;
 
@@ -232,6 +234,17 @@ Bound rounded_up(const WideInt<N>& value, int shift) {
   return static_cast<Bound>(word) + (exact ? 0 : 1);
 }
 
+// value / 2^shift, rounded down.
+Bound shifted(std::int64_t value, int /*shift*/) { return value; }
+Bound shifted(Int128 value, int shift) { return static_cast<Bound>(value >> shift); }
+Bound shifted(const Int2304& value, int shift) {
+  const auto limb = static_cast<std::size_t>(shift) / 64;
+  const int bit = shift % 64;
+  std::uint64_t word = value.limbs[limb] >> bit;
+  if (bit != 0 && limb + 1 < value.limbs.size()) word |= value.limbs[limb + 1] << (64 - bit);
+  return static_cast<Bound>(word);
+}
+
 }  // namespace
 
 template <class Value>
@@ -363,6 +376,16 @@ void PairTrees<Value>::round_values() {
     for (const Value& value : factor.exact) factor.values.push_back(rounded_up(value, shift_));
     if (shift_ == 0) release(factor.exact);
   }
+}
+
+template <class Value>
+Bound PairTrees<Value>::rounded_down(const Value& value) const {
+  return shifted(value, shift_);
+}
+
+template <class Value>
+std::size_t PairTrees<Value>::max_leaves(std::size_t n_trees) {
+  return std::max(kLeastLeaves, kMaxPairLeaves / std::max<std::size_t>(1, n_trees));
 }
 
 template <class Value>

@@ -37,6 +37,15 @@ SECONDS_PER_DIFFERENCE = 1e-7
 BYTES_PER_DIFFERENCE = 16
 """The memory of one such node."""
 
+SECONDS_PER_PAIR_WORK = 18e-9
+"""One unit of work of a cover by boxes of pairs: a leaf, a segment or a cell of a box."""
+SECONDS_PER_PAIR_LEAF = 5e-7
+"""Listing one leaf of the trees of pairs that such a cover starts with."""
+BYTES_PER_PAIR_LEAF = 100
+"""The memory of one such leaf."""
+MAX_PAIR_LEAVES = 2_000_000
+"""Most such leaves of all trees together, roughly: a fixed limit of the native core."""
+
 # ---- prices of samples ----
 
 SECONDS_PER_SAMPLE = 6e-8
@@ -45,6 +54,10 @@ SECONDS_PER_TREE = 1.5e-9
 """One tree of a sample that decides a row of all masks [experiments/sampling.py]."""
 SECONDS_PER_MASK = 5e-9
 """One mask of a row that is decided natively [experiments/sampling.py]."""
+SECONDS_PER_BOX_DRAW = 5e-7
+"""Drawing a sample from boxes of pairs, whatever it decides."""
+SECONDS_PER_BOX = 1e-10
+"""Looking at one box to see whether it holds a sample."""
 SECONDS_PER_FLAG = 3e-8
 """One mask of a row that is decided by numpy."""
 SECONDS_PER_REGION_TREE = 100e-9
@@ -114,6 +127,8 @@ MAX_PROBED_ROWS = 1024
 """Rows of masks that a probe decides."""
 MAX_COVERED_PAIRS = 2_000
 """Pairs of masks of a cover, of all its subproblems together."""
+LEAST_PAIR_MASKS = 8
+"""Fewer masks have so few pairs that a cover pair by pair is better."""
 COVER_WORK_PER_SLICE = 2_000_000
 """Work of a cover between two checks of limits and interrupts: about a twentieth of a second."""
 PAIRS_PER_SLICE = 2_000

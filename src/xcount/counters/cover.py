@@ -54,6 +54,22 @@ def _n_nodes(problem: Problem, n_pairs: int) -> int:
     return n_pairs * sum(tree.n_nodes for tree in problem.trees)
 
 
+def can_cover_pairs(problem: Problem, settings: Settings) -> bool:
+    """Return whether boxes of pairs may cover the question, and their trees fit the limits.
+
+    Distances between few masks, or with a limit, have few pairs: they are covered pair by pair.
+    """
+    if problem.distance is not None or problem.n_masks < costs.LEAST_PAIR_MASKS:
+        return False
+    most = costs.MAX_PAIR_LEAVES // max(1, len(problem.trees))
+    n_leaves = sum(min(most, tree.n_nodes**2 // 4) for tree in problem.trees)
+    part = costs.DIFFERENCES_PART
+    is_in_time = n_leaves * costs.SECONDS_PER_PAIR_LEAF <= part * settings.search_seconds()
+    is_small = n_leaves * costs.BYTES_PER_PAIR_LEAF <= part * settings.free_bytes()
+    settings.cuts.samples |= is_small and not is_in_time
+    return is_small and is_in_time
+
+
 def native_cover(space: PairSpace, tasks: Iterable[tuple[Subproblem, int]]) -> _core.Cover:
     """Return the cover of subproblems, each with the number of times it counts.
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "xcount/sampling/overlapping_boxes.hpp"
 #include "xcount/sampling/row_decider.hpp"
 #include "xcount/support/random.hpp"
 #include "xcount/support/stopping.hpp"
@@ -38,15 +39,19 @@ class Sampler {
  public:
   static constexpr std::size_t kBatch = kBlock;  // samples per generator
   static constexpr std::uint32_t kMaxLevels = 1024;
+  static constexpr std::uint32_t kBoxLevels = 256;
 
   // The other masks than the unresolved ones are not asked for.
   Sampler(const Forest<Value>& forest, const MaskSpace& masks, Value threshold,
           const MaskQuestion& question, Direction direction = Direction::kAny);
 
   // Outcomes of the batches [first, first + n), in order, whatever the number of threads; empty
-  // ones if they are stopped.
+  // ones if they are stopped. With boxes, combinations are drawn from these, and an outcome is the
+  // number of sensitive masks divided by that of the boxes' masks around the sample, which is no
+  // smaller; its levels are kBoxLevels.
   [[nodiscard]] Outcomes draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
-                              std::uint64_t n, unsigned n_threads, Stop& stop) const;
+                              std::uint64_t n, unsigned n_threads, Stop& stop,
+                              const OverlappingBoxes* boxes = nullptr) const;
 
   // Which masks are sensitive at each given combination of cells (regions: n x n_features,
   // sensitive cells ignored); n x (masks in the scope) flags.
@@ -69,9 +74,14 @@ class Sampler {
   // How many of the unresolved masks are sensitive, of samples numbered from 0 on.
   using Found = std::vector<std::uint32_t>;
   void draw_cells(Random& random, Workspace& work) const;
+  // The same from boxes; `cells` gets those on the boxes' axes, sample by sample.
+  void draw_cells(Random& random, const OverlappingBoxes& boxes, std::span<Cell> cells,
+                  Workspace& work) const;
   void add_up(std::uint64_t first, std::size_t n, std::span<const std::uint8_t> flags,
               std::size_t stride, Found& found) const;
-  void record(Random& random, std::span<const std::uint32_t> found,
+  // whole(i): what the number found in sample i is divided by.
+  template <class Whole>
+  void record(Random& random, std::span<const std::uint32_t> found, const Whole& whole,
               std::span<std::uint64_t> histogram, std::span<std::uint8_t> hits) const;
   // Reads the cells of up to a block of regions; returns how many.
   std::size_t set_cells(std::span<const Cell> regions, std::size_t first, Workspace& work) const;

@@ -2,18 +2,14 @@
 //
 // The open boxes (worst/pair_box.hpp) and the best pair found so far keep the invariant
 //   low() <= largest change <= high(),   high() = max(low(), largest score of an open box):
-// a box is dropped only if its score, an upper bound of all of its pairs, is at most low(). The
-// score adds up the largest value of each factor in the box; the same pass over the leaves gives
-// the score for each cell of each variable, and for both sides of each cut. Cells at the ends
-// whose score is at most low() are cut off; the box is then split at the cut with the largest
-// product of the two sides' gains: docs/largest-change.md, "How it is found".
+// a box is dropped only if its score, an upper bound of all of its pairs, is at most low(). The box
+// with the largest score is split next (worst/box_splitter.hpp): docs/largest-change.md, "How it is
+// found".
 //
 // Boxes are evaluated in batches of a fixed size against the same low(), and their outcomes are
 // taken in order: all numbers and pairs are the same for any number of threads.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,28 +17,14 @@
 #include <vector>
 
 #include "xcount/support/stopping.hpp"
+#include "xcount/worst/box_splitter.hpp"
 #include "xcount/worst/climb.hpp"
 #include "xcount/worst/objective.hpp"
 #include "xcount/worst/pair_box.hpp"
 #include "xcount/worst/pair_trees.hpp"
+#include "xcount/worst/reached_leaves.hpp"
 
 namespace xcount {
-
-// The leaves of each factor that a box may reach, for the boxes inside it.
-template <class Value, std::size_t N>
-struct ReachedLeaves {
-  PairBox box;
-  std::vector<std::uint32_t> factor;  // factors that are not constant in the box
-  std::vector<std::uint32_t> first;   // of each, its first leaf in `leaf`; one more at the end
-  std::vector<std::uint16_t> leaf;    // by falling value
-  std::array<Bound, N> constant{};    // sums of the factors that are constant
-  std::array<Value, N> exact{};       // the same, before rounding
-
-  [[nodiscard]] std::size_t bytes() const {
-    return sizeof(*this) + box.size() * sizeof(CellRun) + 4 * (factor.size() + first.size()) +
-           2 * leaf.size();
-  }
-};
 
 template <class Value, class Objective>
 class PairSearch {
@@ -74,9 +56,9 @@ class PairSearch {
   [[nodiscard]] bool has_pair() const { return pair_.has_value(); }
   [[nodiscard]] const std::optional<Pair>& pair() const { return pair_; }
   // V(target) - V(start) of the best pair; the floor if there is none.
-  [[nodiscard]] const Value& difference() const { return difference_; }
+  [[nodiscard]] const Value& difference() const { return bar_.difference; }
   // Bounds of the largest change; of a margin in units of 2^shift, low rounded down.
-  [[nodiscard]] Score low() const { return low_; }
+  [[nodiscard]] Score low() const { return bar_.score; }
   [[nodiscard]] Score high() const;
   [[nodiscard]] int shift() const { return trees_.shift(); }
   [[nodiscard]] std::uint64_t n_boxes() const { return n_boxes_; }
@@ -98,10 +80,7 @@ class PairSearch {
       return a.score != b.score ? a.score < b.score : a.number > b.number;
     }
   };
-  struct Child {
-    Score score;
-    PairBox box;
-  };
+  using Child = typename SplitBox<Value, Objective>::Child;
   struct Outcome {
     std::vector<Child> children;
     std::shared_ptr<const Leaves> leaves;
@@ -113,9 +92,7 @@ class PairSearch {
   void climb_from_roots();
   void try_point(const PairPoint& point);
   [[nodiscard]] Pair pair_of(const PairPoint& point) const;
-  [[nodiscard]] std::shared_ptr<const Leaves> keep(std::unique_ptr<Leaves> leaves) const;
   void push(Score score, std::size_t root, PairBox box, std::shared_ptr<const Leaves> leaves);
-  [[nodiscard]] bool may_beat(Score score) const { return score > low_ + Objective::kTolerance; }
   void prune();
 
   const Forest<Value>& forest_;
@@ -127,13 +104,9 @@ class PairSearch {
   std::vector<Node> open_;  // a heap
   std::vector<std::unique_ptr<Evaluator>> evaluators_;
   std::optional<Pair> pair_;
-  Value difference_;
-  Score low_{};
+  Bar<Value, Objective> bar_;  // the best pair's change, or the floor
   std::uint64_t n_boxes_ = 0, next_number_ = 0;
-  // Leaves outlive the boxes around them, on any thread: they share the count of their bytes.
-  std::shared_ptr<std::atomic<std::size_t>> kept_bytes_ =
-      std::make_shared<std::atomic<std::size_t>>(0);
-  std::size_t max_kept_bytes_ = 0;
+  LeafKeeper<Leaves> keeper_;
   bool is_full_ = false;
 
  public:

@@ -66,6 +66,9 @@ class PairTrees {
  public:
   static constexpr std::size_t kMaxLeaves = 1U << 16;  // of a factor
 
+  // The leaves that a factor of a search may have: those of all trees are limited together.
+  [[nodiscard]] static std::size_t max_leaves(std::size_t n_trees);
+
   // with_levels: also make the factors of sums 1 and 2. A tree whose pairs of leaves are more than
   // max_leaves becomes two factors, one of the target and one of the start.
   PairTrees(const Forest<Value>& forest, std::vector<Feature> sensitive, bool with_levels,
@@ -79,6 +82,8 @@ class PairTrees {
   [[nodiscard]] std::size_t target_of(std::size_t i) const { return n_common_ + 2 * i + 1; }
   [[nodiscard]] const std::vector<Factor<Value>>& factors() const { return factors_; }
   [[nodiscard]] int shift() const { return shift_; }
+  // value / 2^shift, rounded down; the value is at most twice as large as any sum.
+  [[nodiscard]] Bound rounded_down(const Value& value) const;
   // The trees that make a difference, or all of them with levels.
   [[nodiscard]] const std::vector<NodeIndex>& roots() const { return roots_; }
   [[nodiscard]] std::size_t bytes() const;

@@ -16,11 +16,18 @@ from fractions import Fraction
 from typing import Any
 
 from xcount.counters import costs
-from xcount.counters.cover import is_affordable, seconds_of_trees
+from xcount.counters.cover import can_cover_pairs, is_affordable, seconds_of_trees
 from xcount.counters.decisions import is_long_row, n_decided_together
 from xcount.counters.engine import Draws
 from xcount.counters.exact import ExactRun
-from xcount.counters.sampling.draws import BATCH, CellDraws, CoverDraws, RegionDraws, RowDraws
+from xcount.counters.sampling.draws import (
+    BATCH,
+    CellDraws,
+    CoverDraws,
+    PairCoverDraws,
+    RegionDraws,
+    RowDraws,
+)
 from xcount.counters.sampling.estimator import Estimator, KnownPart
 from xcount.counters.sampling.pilot import Pilot
 from xcount.counters.sampling.policy import SuccessiveEstimates
@@ -32,6 +39,8 @@ from xcount.problem.form import refuse_many_masks
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Pair, Subproblem
 from xcount.support.process import held_memory_bytes
+
+Cover = CoverDraws | PairCoverDraws
 
 # ---- what is left to estimate ----
 
@@ -238,16 +247,10 @@ class CountEstimate:
         pilot = plain.pilot()
         yield plain.pilot_seconds - before
         chosen = (plain, pilot)
-        if plain.price_by(pilot) > thresholds.plain_seconds and self._can_cover():
-            yield seconds_of_trees(self._problem, len(self.rest.pairs or ()))
-            max_bytes = self._settings.free_bytes() // 2
-            cover = CoverDraws(self._problem.space, self.rest.cover_tasks(), max_bytes)
-            try:
-                self._refine(cover, thresholds.first_cover_work, math.inf)
-            except BudgetError:  # trees too large to make differences of
+        if plain.price_by(pilot) > thresholds.plain_seconds:
+            if (cover := (yield from self._make_cover())) is None:
                 yield from self._run(plain, pilot)
                 return
-            yield cover.work * costs.SECONDS_PER_COVER_WORK
             if not cover.is_decided:
                 before = plain.pilot_seconds
                 batches = thresholds.plain_seconds / plain.seconds_per_sample / BATCH
@@ -258,6 +261,27 @@ class CountEstimate:
                 return
         yield from self._run(*chosen)
 
+    def _make_cover(self) -> Generator[float, None, Cover | None]:
+        """Return a cover with its first work done; None if none fits the limits."""
+        problem, pairs = self._problem, self.rest.pairs
+        max_bytes = self._settings.free_bytes() // 2
+        cover: Cover
+        try:
+            if isinstance(self._draws, RowDraws) and can_cover_pairs(problem, self._settings):
+                space = problem.form.native_draws()
+                assert space is not None
+                cover = PairCoverDraws(space, self._draws, max_bytes)
+            elif pairs is not None and is_affordable(problem, self._settings, len(pairs)):
+                yield seconds_of_trees(problem, len(pairs))
+                cover = CoverDraws(problem.space, self.rest.cover_tasks(), max_bytes)
+            else:
+                return None
+            self._refine(cover, self._settings.thresholds.first_cover_work, math.inf)
+        except BudgetError:  # trees too large to make differences of
+            return None
+        yield cover.work * cover.seconds_per_work
+        return cover
+
     def _run(self, estimator: Estimator, pilot: Pilot) -> Generator[float, None, None]:
         self._chosen = estimator
         yield from estimator.slices(pilot)
@@ -267,11 +291,12 @@ class CountEstimate:
         undecided = self._problem.n_combinations * self.rest.n_unresolved
         return KnownPart(self.rest.solved, undecided, self.rest.known, self._problem.n_regions)
 
-    def _cover_known_part(self, cover: CoverDraws) -> KnownPart:
+    def _cover_known_part(self, cover: Cover) -> KnownPart:
         """Return the part that a cover proves, in whole regions."""
         certain, undecided = cover.counts(self._problem.n_combinations)
         known, n_regions = self.rest.known, self._problem.n_regions
-        return KnownPart(self.rest.solved + certain, undecided, known, n_regions)
+        slack = math.floor(undecided * cover.rounding)
+        return KnownPart(self.rest.solved + certain, undecided, known, n_regions, slack)
 
     def _plain_estimator(self) -> Estimator:
         """Return the estimator that draws from the whole rest."""
@@ -290,13 +315,8 @@ class CountEstimate:
         """Report that the run is still going; the listener may end it by raising."""
         self._settings.report(Progress(0.0, *self.rest.known, "a few samples"))
 
-    def _can_cover(self) -> bool:
-        """Return whether a cover fits the limits: it starts with all difference trees."""
-        pairs = self.rest.pairs
-        return pairs is not None and is_affordable(self._problem, self._settings, len(pairs))
-
     def _covered(
-        self, cover: CoverDraws, plain: Estimator, plain_pilot: Pilot
+        self, cover: Cover, plain: Estimator, plain_pilot: Pilot
     ) -> Generator[float, None, tuple[Estimator, Pilot] | None]:
         """Refine a cover while it pays; return what to run, None if it is not worth it.
 
@@ -310,9 +330,8 @@ class CountEstimate:
         while True:
             known_part = self._cover_known_part(cover)
             self._details["cover_states"] = cover.n_states
-            self._details["cover_share"] = float(
-                Fraction(known_part.undecided, self._problem.n_regions)
-            )
+            open_share = Fraction(known_part.undecided, self._problem.n_regions)
+            self._details["cover_share"] = float(min(Fraction(1), open_share))
             if cover.is_decided:
                 self._certain = known_part.bounds()
                 return None
@@ -321,7 +340,7 @@ class CountEstimate:
             pilot = _pooled(plain_pilot, plain.known_part, drawn, known_part)
             yield estimator.pilot_seconds
             price = cover.seconds_per_sample * estimator.samples_needed(pilot)
-            spent = cover.work * costs.SECONDS_PER_COVER_WORK
+            spent = cover.work * cover.seconds_per_work
             limit = settings.memory_bytes or DEFAULT_MEMORY_BYTES
             is_late = time.monotonic() >= deadline
             settings.cuts.samples |= is_late
@@ -333,11 +352,12 @@ class CountEstimate:
                 break
             before = known_part.undecided
             self._refine(cover, 2 * cover.work, deadline)
-            yield cover.work * costs.SECONDS_PER_COVER_WORK - spent
-        estimator.is_long = price > spent and time.monotonic() < deadline  # else a small part
+            yield cover.work * cover.seconds_per_work - spent
+        is_long = price > spent and time.monotonic() < deadline  # else a small part
+        estimator.is_long = is_long and not isinstance(cover, PairCoverDraws)
         return (estimator, pilot) if price < plain_price else None
 
-    def _refine(self, cover: CoverDraws, target: int, deadline: float) -> None:
+    def _refine(self, cover: Cover, target: int, deadline: float) -> None:
         n_threads = self._settings.n_threads
         cover.refine(target, deadline, n_threads, lambda: self._report(cover.n_states))
 
@@ -357,7 +377,9 @@ def _pooled(plain_pilot: Pilot, plain: KnownPart, pilot: Pilot, covered: KnownPa
     n = plain_pilot.n * part + pilot.n
     hits = max(0.0, plain_pilot.mean - proved) * plain_pilot.n + pilot.mean * pilot.n
     mean = min(1.0, hits / n)
-    return Pilot(max(1, round(n)), mean, mean * (1 - mean))
+    # Outcomes other than 0 and 1 vary less than hits do.
+    variance = mean * (pilot.variance / pilot.mean if pilot.mean else 1.0)
+    return Pilot(max(1, round(n)), mean, min(mean * (1 - mean), variance))
 
 
 def _decided(bounds: Bounds, epsilon: float, method: str, details: Mapping[str, Any]) -> Tally:

@@ -5,6 +5,7 @@ All of them are :class:`xcount.counters.engine.Draws`.
 - :class:`RowDraws`: a sample is a combination of non-sensitive cells, and decides all masks.
 - :class:`RegionDraws`: a sample is a single region, if masks are too many for a row.
 - :class:`CoverDraws`: a sample is a combination of cells in an open state of a cover.
+- :class:`PairCoverDraws`: a sample is a row drawn from boxes that hold all sensitive regions.
 - :class:`CellDraws`: the same as rows, for every kind of change, by evaluation in arrays.
 
 Draws under the weights of a measure are in :mod:`xcount.measures.draws`.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -32,6 +34,7 @@ from xcount.counters.settings import DEFAULT_MEMORY_BYTES
 from xcount.errors import ClusterError
 from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.form import PairSpace, refuse_many_masks
+from xcount.problem.integers import to_limbs
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Pair, Subproblem
 
@@ -77,12 +80,14 @@ class NativeDraws:
         n_threads: int,
         seconds: float = math.inf,
         on_pause: Callable[[], None] | None = None,
+        *more: Any,
     ) -> Outcomes:
         """Return the histogram of the outcomes of n batches, and the hits of their samples.
 
         If time runs out, they cover only the first samples, or none.
         """
-        outcomes: Outcomes = self._native.draw(seed, stream, first, n, n_threads, seconds, on_pause)
+        key = (seed, stream, first)
+        outcomes: Outcomes = self._native.draw(*key, n, n_threads, seconds, on_pause, *more)
         return outcomes
 
 
@@ -205,6 +210,10 @@ class CoverDraws(NativeDraws):
         tuning: how small states must be to be enumerated.
     """
 
+    seconds_per_work = costs.SECONDS_PER_COVER_WORK
+    rounding = Fraction(0)
+    """The relative rounding of the open regions."""
+
     def __init__(
         self,
         space: PairSpace,
@@ -271,6 +280,96 @@ class CoverDraws(NativeDraws):
         certain = sum(n * solved for n, (solved, _) in zip(times, known, strict=True))
         undecided = sum(n * unknown for n, (_, unknown) in zip(times, known, strict=True))
         return certain, undecided
+
+
+class PairCoverDraws(NativeDraws):
+    """Rows from the boxes of a search for changes beyond the gap.
+
+    The boxes hold all sensitive regions, and may overlap: a combination of cells is drawn with a
+    chance proportional to the masks of all boxes around it, and its outcome is the part of these
+    masks that is sensitive (``cpp/include/xcount/sampling/overlapping_boxes.hpp``). It stays in
+    this process: to make the boxes takes longer than to draw from them.
+
+    Args:
+        space: the masks.
+        rows: decide the masks of a combination.
+        max_bytes: the most memory of the boxes.
+    """
+
+    seconds_per_work = costs.SECONDS_PER_PAIR_WORK
+    rounding = Fraction(1, 2**42)  # far more than that of a sum of floats
+    levels: int = _core.Sampler.box_levels
+
+    def __init__(self, space: PairSpace, rows: RowDraws, max_bytes: int) -> None:
+        self._rows, self._max_bytes = rows, max_bytes
+        # A threshold beyond every difference would not fit the width of the sums.
+        threshold = min(space.threshold, 2 * space.trees.bound + 1)
+        self._cover = _core.PairCover(
+            space.forest,
+            list(space.sensitive),
+            space.distance,
+            to_limbs([threshold], space.trees.n_limbs)[0],
+            space.direction,
+        )
+        self._boxes = self._cover.boxes()
+
+    @property
+    def n_trees(self) -> float:
+        return self._rows.n_trees
+
+    @property
+    def seconds_per_sample(self) -> float:
+        boxes = self.n_states * costs.SECONDS_PER_BOX + costs.SECONDS_PER_BOX_DRAW
+        return self._rows.seconds_per_sample + boxes
+
+    @property
+    def n_states(self) -> int:
+        """The number of boxes."""
+        return self._boxes.n_boxes
+
+    @property
+    def n_bytes(self) -> int:
+        return self._cover.n_bytes + self._boxes.n_bytes
+
+    @property
+    def work(self) -> int:
+        return self._cover.work
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether no change is larger than the gap."""
+        return self._boxes.n_boxes == 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing is left to refine, or no memory to do it."""
+        return self._cover.is_full or self._cover.n_open == 0
+
+    def refine(
+        self, target: int, deadline: float, n_threads: int, on_pause: Callable[[], None]
+    ) -> None:
+        """Refine until so much work is done, nothing more fits, or time runs out."""
+        seconds = max(0.0, deadline - time.monotonic())
+        self._cover.refine(target, n_threads, self._max_bytes // 2, seconds, on_pause)
+        self._boxes = self._cover.boxes()
+
+    def counts(self, n_combinations: int) -> tuple[int, int]:
+        """Return 0, and how many regions the boxes hold, each as often as boxes hold it."""
+        return 0, round(Fraction(self._boxes.total) * n_combinations)
+
+    def draw(
+        self,
+        seed: int,
+        stream: int,
+        first: int,
+        n: int,
+        n_threads: int,
+        seconds: float = math.inf,
+        on_pause: Callable[[], None] | None = None,
+    ) -> Outcomes:
+        """Return the histogram of the outcomes of n batches, and the hits of their samples."""
+        boxes = self._boxes
+        return self._rows.draw(seed, stream, first, n, n_threads, seconds, on_pause, boxes)
 
 
 def searched_sample_seconds(n_trees: float) -> float:
