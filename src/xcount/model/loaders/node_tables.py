@@ -16,7 +16,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,6 @@ _WRITTEN_AS_FLOAT = re.compile(r"[0-9]{1,15}\.0")
 OTHER_LABEL = "(other)"
 
 Columns = Mapping[str, Sequence[Any]]
-Test = Callable[["_Row"], None]
 
 
 def from_csv(data: bytes, where: str) -> Ensemble:
@@ -381,8 +380,6 @@ class _Builder:
     dtype: Dtype
     form: str
     where: str
-    left: list[int] = field(default_factory=list)
-    right: list[int] = field(default_factory=list)
 
     def build(self) -> Tree:
         rows = self._root_first()
