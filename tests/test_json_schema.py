@@ -56,6 +56,7 @@ COMMANDS = [
     ("witnesses", ["witness", MODEL, "--sensitive", "sex", "--probability-gap", "0.1", "-n", "2"]),
     ("witnesses", ["witness", MODEL, "--sensitive", "sex", "--flip", "--near", "people.csv"]),
     ("repair", ["repair", MODEL, *ASKED, "--data", EXTRACT, "--output", "repaired.json"]),
+    ("person", ["person", MODEL, "--data", EXTRACT, "--row", "7", "--sensitive", "sex,race"]),
     ("monotone", ["monotone", MODEL, "--increasing", "age", "--all", "--timeout", "5s"]),
     ("count", ["count", MODEL, *ASKED, "--where-from", "sex == Female", "--where-to", "age < 40"]),
     ("count", ["count", MODEL, *ASKED, "--along", "relationship: Husband <-> Wife"]),

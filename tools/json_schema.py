@@ -16,6 +16,7 @@ from typing import Any
 import xcount.answers.diff_result
 import xcount.answers.inspection
 import xcount.answers.monotone
+import xcount.answers.person
 import xcount.answers.witness.witness
 import xcount.answers.worst
 import xcount.repairs.result
@@ -36,6 +37,7 @@ COMMANDS = (
     "witnesses",
     "repair",
     "monotone",
+    "person",
     "verify",
     "inspect",
     "population",
@@ -76,6 +78,7 @@ PARTS = (
     "repair_moves",
     "repair_quality",
     "repair_test",
+    "person_cell",
     "groups",
     "group_table",
     "group_row",

@@ -26,6 +26,7 @@ NAMES = (
     "xcount.compare",
     "xcount.worst",
     "xcount.diff",
+    "xcount.person",
     "xcount.witnesses",
     "xcount.repair",
     "xcount.monotone",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from xcount.answers.diff_result import DiffResult
     from xcount.answers.inspection import Inspection, inspect
     from xcount.answers.monotone import MonotoneResult, monotone
+    from xcount.answers.person import PersonResult, person
     from xcount.answers.result import CountResult
     from xcount.answers.verify import verify
     from xcount.answers.witness.witness import Witness, Witnesses
@@ -40,6 +41,7 @@ __all__ = [
     "Grid",
     "Inspection",
     "MonotoneResult",
+    "PersonResult",
     "Population",
     "Query",
     "RepairResult",
@@ -55,6 +57,7 @@ __all__ = [
     "inspect",
     "load",
     "monotone",
+    "person",
     "repair",
     "verify",
     "witnesses",
@@ -71,6 +74,7 @@ _HOMES = {
     "Grid": "xcount.question.grid",
     "Inspection": "xcount.answers.inspection",
     "MonotoneResult": "xcount.answers.monotone",
+    "PersonResult": "xcount.answers.person",
     "Population": "xcount.measures.population",
     "Query": "xcount.question.query",
     "RepairResult": "xcount.repairs.result",
@@ -85,6 +89,7 @@ _HOMES = {
     "inspect": "xcount.answers.inspection",
     "load": "xcount.model.loaders",
     "monotone": "xcount.answers.monotone",
+    "person": "xcount.answers.person",
     "repair": "xcount.repairs.repair",
     "verify": "xcount.answers.verify",
     "witnesses": "xcount.answers.witness.witnesses",

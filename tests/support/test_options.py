@@ -95,6 +95,7 @@ def test_messages_name_options_in_both_interfaces() -> None:
         xcount.repair,
         xcount.diff,
         xcount.worst,
+        xcount.person,
     )
     functions = (*ONE, *MANY, *others)
     arguments = {name for f in functions for name in inspect.signature(f).parameters}

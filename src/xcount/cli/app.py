@@ -33,6 +33,7 @@ COMMANDS = (
     "worst",
     "diff",
     "witness",
+    "person",
     "repair",
     "monotone",
     "verify",

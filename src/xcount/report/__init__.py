@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from xcount.report.page.audit import html_report
     from xcount.report.page.comparison import html_comparison
     from xcount.report.page.diff import html_diff
+    from xcount.report.page.person import html_person
     from xcount.report.page.repair import html_repair
     from xcount.report.repair_markdown import markdown_repair
     from xcount.report.spreadsheet import csv_comparison, csv_report
@@ -19,6 +20,7 @@ __all__ = [
     "html_comparison",
     "html_diff",
     "html_repair",
+    "html_person",
     "html_report",
     "markdown_repair",
     "markdown_report",
@@ -30,6 +32,7 @@ _HOMES = {
     "html_comparison": "xcount.report.page.comparison",
     "html_diff": "xcount.report.page.diff",
     "html_repair": "xcount.report.page.repair",
+    "html_person": "xcount.report.page.person",
     "html_report": "xcount.report.page.audit",
     "markdown_repair": "xcount.report.repair_markdown",
     "markdown_report": "xcount.report.markdown",

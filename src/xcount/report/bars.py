@@ -9,6 +9,7 @@ from typing import Any
 
 from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import FeatureInfo, Inspection, inspect
+from xcount.answers.person import PersonResult
 from xcount.answers.result import CountResult, Verdict
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.answers.worst import WorstResult
@@ -21,6 +22,7 @@ from xcount.repairs.result import RepairResult
 from xcount.report.explanation_words import NEAREST_TO_PEOPLE, of_measure
 from xcount.report.lead import first_groups, in_order, measure_of, measure_shown, panels
 from xcount.report.page.axis import nice_ceiling
+from xcount.report.person_words import got, person_question
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.witness_text import summary
 from xcount.report.words.numbers import (
@@ -123,6 +125,17 @@ def _(result: RepairResult, top: int = TOP) -> Bars:
         for label, count in (("before", question.before), ("after", question.after))
     ]
     return Bars("Sensitive regions before and after", SHARE, tuple(bars))
+
+
+@bars_of.register
+def _(result: PersonResult, top: int = TOP) -> Bars:
+    unit = "margin" if result.now.probability is None else SHARE
+    bars = [
+        Bar(cell.text, Interval(size, size, size), got(cell))
+        for cell in result.cells
+        for size in [cell.margin if cell.probability is None else cell.probability]
+    ]
+    return Bars(person_question(result), unit, tuple(bars[:top]), n_more=max(0, len(bars) - top))
 
 
 @bars_of.register

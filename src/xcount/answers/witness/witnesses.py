@@ -360,8 +360,8 @@ class _Maker:
             other_decision=decisions[1],
             probability=probabilities[0],
             other_probability=probabilities[1],
-            labels=_labels(problem.ensemble.features, point),
-            other_labels=_labels(problem.ensemble.features, other_point),
+            labels=labels_of(problem.ensemble.features, point),
+            other_labels=labels_of(problem.ensemble.features, other_point),
         )
 
     def _probability(self, margins: Sequence[Fraction], shown: int) -> float | None:
@@ -433,7 +433,7 @@ def _crossing(grid: Grid, feature: int, before: int, after: int) -> Crossing:
     return Crossing(axis.feature.name, *ranges, axis.guards_between(before, after))
 
 
-def _labels(features: Sequence[Feature], point: NDArray[np.float64]) -> dict[str, str]:
+def labels_of(features: Sequence[Feature], point: NDArray[np.float64]) -> dict[str, str]:
     """Return the names of the categories in an input, if they have names."""
     return {
         feature.name: feature.labels[feature.categories.index(int(value))]

@@ -15,6 +15,7 @@ from typing import Any
 
 from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import Inspection, inspect
+from xcount.answers.person import PersonResult
 from xcount.answers.result import CountResult, ModelInfo, Verdict
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.answers.worst import WorstResult
@@ -36,6 +37,7 @@ from xcount.report.group_words import impact_text
 from xcount.report.lead import headline, measure_shown, opening, share_shown
 from xcount.report.markup import Markup, element, joined, name
 from xcount.report.notebook.lines import line_of
+from xcount.report.person_words import got, others_text, person_answer, person_question
 from xcount.report.repair_text import change_facts, repair_headline, repair_title
 from xcount.report.text import answer_text, count_text, question_text
 from xcount.report.witness_text import same_inputs, summary
@@ -215,6 +217,12 @@ def _(result: RepairResult) -> Markup:
     verdict = Verdict.PASS if result.proved else Verdict.UNDECIDED
     said = repair_headline(result)
     return _card(repair_title(result), said, bars_of(result), [*facts, *result.notes], verdict)
+
+
+@card_of.register
+def _(result: PersonResult) -> Markup:
+    facts = [f"now: {got(result.now)}", others_text(result), _model_text(result.model)]
+    return _card(person_question(result), person_answer(result), bars_of(result), facts)
 
 
 @card_of.register

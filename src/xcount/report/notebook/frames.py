@@ -12,6 +12,7 @@ import numpy as np
 
 from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import Inspection
+from xcount.answers.person import PersonResult
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.answers.worst import WorstResult
@@ -188,6 +189,12 @@ def _(result: RepairResult) -> Iterable[Row]:
         for label, count in (("before", question.before), ("after", question.after)):
             for row in rows_of(count):
                 yield {"question": number, "model": label, **row}
+
+
+@rows_of.register
+def _(result: PersonResult) -> Iterable[Row]:
+    """Yield a row per cell."""
+    return [to_dict(cell) for cell in result.cells]
 
 
 @rows_of.register

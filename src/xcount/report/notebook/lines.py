@@ -8,6 +8,7 @@ from typing import Any
 
 from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import Inspection
+from xcount.answers.person import PersonResult
 from xcount.answers.result import CountResult, ModelInfo
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.answers.worst import WorstResult
@@ -16,6 +17,7 @@ from xcount.measures.measured import REGIONS, Measured
 from xcount.measures.population import Population, Portrait
 from xcount.repairs.result import RepairResult
 from xcount.report.lead import share_shown
+from xcount.report.person_words import got, person_answer
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.text import count_text
 from xcount.report.witness_text import summary
@@ -113,6 +115,11 @@ def _(result: WorstResult) -> str:
 def _(result: RepairResult) -> str:
     names, proved = " + ".join(result.before.sensitive), "proved" if result.proved else "not proved"
     return f"{names}, {result.before.change.label}: {proved}, {result.method}"
+
+
+@_inside.register
+def _(result: PersonResult) -> str:
+    return f"row {result.row}: {got(result.now)}; {person_answer(result)}"
 
 
 @_inside.register
