@@ -15,12 +15,11 @@ from xcount.errors import QueryError
 from xcount.model.align import aligned, own_columns
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of
+from xcount.model.rounding import _least_rounded_to, with_float64_inputs
 from xcount.model.two_models import (
     Terms,
     TwoModels,
-    _least_rounded_to,
     merged_trees,
-    with_float64_inputs,
 )
 from xcount.problem.exact_sums import ExactSums
 from xcount.question.grid import Grid

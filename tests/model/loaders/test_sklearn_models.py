@@ -13,14 +13,12 @@ from edge_rows import all_region_points, edge_rows
 from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
-    AdaBoostClassifier,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
-    IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -341,10 +339,7 @@ class _Shouting(RandomForestRegressor):  # type: ignore[misc]  # scikit-learn sh
 @pytest.mark.parametrize(
     ("make", "named"),
     [
-        (lambda: DecisionTreeRegressor().fit(X, np.stack([Y_NUMBER] * 2, 1)), "multi-output"),
         (lambda: RandomForestClassifier(2).fit(X, np.stack([Y_THREE] * 2, 1)), "multi-output"),
-        (lambda: AdaBoostClassifier(n_estimators=2).fit(X, Y_THREE), "AdaBoostClassifier"),
-        (lambda: IsolationForest(n_estimators=2).fit(X), "IsolationForest"),
         (lambda: LinearRegression().fit(X, Y_NUMBER), "LinearRegression"),
         (RandomForestRegressor, "RandomForestRegressor: the model is not fitted"),
         (GradientBoostingClassifier, "not fitted"),

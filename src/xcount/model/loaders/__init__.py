@@ -26,6 +26,8 @@ _LIVE_HOMES = {
     "lightgbm": "xcount.model.loaders.lightgbm_text",
     "sklearn": "xcount.model.loaders.sklearn_models",
     "catboost": "xcount.model.loaders.catboost_models",
+    "onnx": "xcount.model.loaders.onnx_models",
+    "onnxruntime": "xcount.model.loaders.onnx_models",
     "interpret": "xcount.model.loaders.explainable_boosting",
     "treelite": "xcount.model.loaders.treelite_checkpoint",
     "pandas": "xcount.model.loaders.node_tables",
@@ -127,6 +129,7 @@ def parse_model(data: bytes, where: str, *, trust_pickle: bool = False) -> Ensem
         "treelite": "xcount.model.loaders.treelite_checkpoint",
         "ubjson": "xcount.model.loaders.ubjson",
         "lightgbm-text": "xcount.model.loaders.lightgbm_text",
+        "onnx": "xcount.model.loaders.onnx_models",
     }
     if kind not in homes:
         _refuse_other_kinds(data, where)

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from xcount.errors import MissingExtraError, ModelFormatError, UnsupportedModelError
 from xcount.model.ensemble import Ensemble, Feature, Tree
-from xcount.model.loaders import fields, meaning, splits
+from xcount.model.loaders import fields, files, meaning, splits
 from xcount.model.loaders.catboost_categories import OTHER_LABEL, Categories, Test, name_of
 from xcount.model.loaders.catboost_hash import category_hash
 from xcount.model.loaders.catboost_trees import (
@@ -106,7 +106,7 @@ def predictions(
         catboost = _catboost()
         model = catboost.CatBoost()
         try:
-            model.load_model(os.fspath(model_or_path), format="json")
+            model.load_model(files.located(os.fspath(model_or_path)), format="json")
         except catboost.CatBoostError as error:
             reason = str(error).splitlines()[0]
             raise ModelFormatError(f"{model_or_path}: CatBoost cannot read it: {reason}") from None

@@ -23,6 +23,7 @@ from xcount.model.loaders import files
 _OTHER_HOMES = {
     "sklearn": "xcount.model.loaders.sklearn_models",
     "catboost": "xcount.model.loaders.catboost_models",
+    "onnx": "xcount.model.loaders.onnx_models",
     "interpret": "xcount.model.loaders.explainable_boosting",
 }
 _BY_CODES = ("catboost", "interpret")
@@ -71,7 +72,8 @@ def rounding_bound(ensemble: Ensemble, rows: ArrayLike) -> NDArray[np.float64]:
         trees=tuple(replace(tree, value=np.abs(tree.value)) for tree in ensemble.trees),
         base=tuple(abs(base) for base in ensemble.base),
     )
-    unit = 2.0**-23 if ensemble.format.startswith("xgboost") else 2.0**-50
+    is_single = any(library in ensemble.format for library in ("xgboost", "onnx"))
+    unit = 2.0**-23 if is_single else 2.0**-50
     return positive.predict(rows) * unit * (ensemble.n_trees + 4) + unit
 
 

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import BinaryIO, Literal
 
 from xcount.errors import ModelFormatError
+from xcount.model.loaders import mlflow_folder
 
 MAX_FILE_BYTES = 2**30
 """Larger files (packed or unpacked) are refused before they are read."""
@@ -36,6 +37,7 @@ FileFormat = Literal[
     "node-table",
     "parquet",
     "treelite",
+    "onnx",
     "unknown",
 ]
 
@@ -61,11 +63,15 @@ def read(
     max_bytes: int = MAX_FILE_BYTES,
     expected: str = "a model file",
 ) -> ModelFile:
-    """Read a model file, unpacking gzip; or another that is so called in messages."""
+    """Read a model file, unpacking gzip; or another that is so called in messages.
+
+    Of an MLflow model, that is the file in its folder.
+    """
     name = os.fspath(path)
     try:
-        size = _check_size(name, max_bytes, expected)
-        with open(name, "rb") as stream:
+        inner = located(name)
+        size = _check_size(inner, max_bytes, expected)
+        with open(inner, "rb") as stream:
             packed = _read_at_most(stream, max_bytes + 1, size)
     except FileNotFoundError:
         raise ModelFormatError(f"{name}: no such file") from None
@@ -78,6 +84,13 @@ def read(
     if not data or data.isspace():
         raise ModelFormatError(f"{name}: the file is empty, expected {expected}")
     return ModelFile(name, data, _sha256(packed))
+
+
+def located(name: str) -> str:
+    """Return the path of the file that a path or address stands for."""
+    if os.path.isdir(name) or (":/" in name and not os.path.exists(name)):
+        return mlflow_folder.model_file(name)
+    return name
 
 
 class BlockReader:
@@ -232,10 +245,20 @@ _BEGINNINGS: tuple[tuple[FileFormat, tuple[bytes, ...]], ...] = (
 _OLD_XGBOOST = re.compile(rb"(?s).{136}.\0{7}[a-z_:]{4,60}.\0{7}(gbtree|gblinear|dart)")
 """Its parameters in 136 bytes, which begin with base score and number of features, and then the
 names of objective and booster, each after its length; only buffers begin with ``binf``."""
+_ONNX = re.compile(
+    rb"(?s)\x08[\x01-\x20](\x12[\0-\x40]|[\x1a\x22\x2a\x32][\0-\x7f]|\x3a.|\x42[\0-\x40])"
+)
+"""A message of protocol buffers: field 1, the version of ONNX, is a small number; the name of the
+producer follows, or what comes after it."""
 _MARK = b"\xef\xbb\xbf"
 """Of UTF-8; some editors begin a file with it."""
 _TREELITE = re.compile(rb"(?s)[\3-\x09]\0\0\0[\0-\x63]\0\0\0[\0-\x63]\0\0\0[\2\3][\2\3]")
 """The version of the checkpoint in three integers, and two number types."""
+_PATTERNS: tuple[tuple[FileFormat, re.Pattern[bytes]], ...] = (
+    ("treelite", _TREELITE),
+    ("xgboost-binary", _OLD_XGBOOST),
+    ("onnx", _ONNX),
+)
 NODE_TABLES: dict[str, frozenset[str]] = {
     "xgboost": frozenset({"Tree", "Node", "ID", "Feature", "Split", "Yes", "No", "Missing"}),
     "lightgbm": frozenset(
@@ -254,10 +277,9 @@ def recognise(data: bytes) -> FileFormat:
     for name, beginnings in _BEGINNINGS:
         if start.startswith(beginnings):
             return name
-    if _TREELITE.match(start):
-        return "treelite"
-    if _OLD_XGBOOST.match(start):
-        return "xgboost-binary"
+    for name, pattern in _PATTERNS:
+        if pattern.match(start):
+            return name
     if start.removeprefix(_MARK).lstrip().startswith((b"{", b"[")):
         return "json"
     if _is_node_table(start):

@@ -139,7 +139,16 @@ _TEXT_MARKS: tuple[tuple[re.Pattern[bytes], Kind], ...] = (
     (re.compile(rb'(#[^\n]*\n|\s)*(\[\[?)?"?(one-hot|where|rule)"?(\.[^\n=]*)?\s*(=|\])'), DOMAIN),
 )
 _BINARY: dict[str, Kind] = dict.fromkeys(
-    ("ubjson", "catboost-binary", "skops", "pickle", "xgboost-binary", "node-table", "treelite"),
+    (
+        "ubjson",
+        "catboost-binary",
+        "skops",
+        "pickle",
+        "xgboost-binary",
+        "node-table",
+        "treelite",
+        "onnx",
+    ),
     MODEL,
 )
 

@@ -55,12 +55,10 @@ def _classified(ensemble: Ensemble, model: Any, rows: Numbers) -> Classified:
     library = ensemble.format.partition("-")[0]
     if ensemble.decision not in ("cutoff", "argmax"):
         return _NOTHING
-    if library == "sklearn" or "-pipeline" in ensemble.format:
-        return _by_scikit_learn(model, rows)
-    if library == "catboost":
-        return _by_catboost(ensemble, model, rows)
-    if library == "interpret":
-        return _by_interpret(ensemble, model, rows)
+    if "-pipeline" in ensemble.format:
+        library = "sklearn"
+    if library in _BY_LIBRARY:
+        return _BY_LIBRARY[library](ensemble, model, rows)
     predicted = check.raw_predictions(ensemble, model, rows, are_margins=False)
     if predicted.shape[1] < ensemble.n_outputs:  # multi:softmax predicts classes
         return predicted[:, 0].astype(np.int64), None
@@ -70,15 +68,23 @@ def _classified(ensemble: Ensemble, model: Any, rows: Numbers) -> Classified:
     return decisions.astype(np.int64), predicted if has_meaning else None
 
 
-def _by_scikit_learn(model: Any, rows: Numbers) -> Classified:
+def _by_scikit_learn(_: Ensemble, model: Any, rows: Numbers) -> Classified:
     from xcount.model.loaders import pipelines, sklearn_models
 
     opened = sklearn_models.opened(model) if isinstance(model, str | os.PathLike) else model
     if pipelines.is_wrapper(opened):
         inside = pipelines.inside(opened, rows)
-        return _NOTHING if inside is None else _classified(*inside)
+        if inside is None:
+            return _NOTHING
+        decisions, probabilities = _classified(*inside)
+        threshold = pipelines.opened(opened).threshold
+        if threshold is None or probabilities is None:
+            return decisions, probabilities
+        is_margin = threshold.method == "decision_function"
+        scores = check.library_margins(*inside) if is_margin else probabilities
+        return threshold.decisions(scores[:, 0]), probabilities
     predicted, probabilities = sklearn_models.classified(opened, rows)
-    return _indices(predicted, opened.classes_), probabilities
+    return _indices(predicted, sklearn_models.classes_of(opened)), probabilities
 
 
 def _by_interpret(ensemble: Ensemble, model: Any, rows: Numbers) -> Classified:
@@ -86,6 +92,13 @@ def _by_interpret(ensemble: Ensemble, model: Any, rows: Numbers) -> Classified:
 
     predicted, probabilities = explainable_boosting.classified(model, rows, ensemble.features)
     return _indices(predicted, model.classes_), probabilities
+
+
+def _by_onnx(ensemble: Ensemble, model: Any, rows: Numbers) -> Classified:
+    from xcount.model.loaders import onnx_models
+
+    predicted, probabilities = onnx_models.classified(model, rows)
+    return _indices(predicted, ensemble.class_labels or ()), probabilities
 
 
 def _by_catboost(ensemble: Ensemble, model: Any, rows: Numbers) -> Classified:
@@ -105,3 +118,11 @@ def _indices(predicted: NDArray[Any], classes: Sequence[Any]) -> NDArray[np.int6
     places = {str(label): place for place, label in enumerate(classes)}
     found = [places.get(str(label), -1) for label in predicted]
     return None if -1 in found else np.array(found, dtype=np.int64)
+
+
+_BY_LIBRARY = {
+    "sklearn": _by_scikit_learn,
+    "catboost": _by_catboost,
+    "interpret": _by_interpret,
+    "onnx": _by_onnx,
+}

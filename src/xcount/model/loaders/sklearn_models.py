@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
@@ -45,10 +46,12 @@ from xcount.model.loaders import (
     splits,
 )
 from xcount.model.loaders.meaning import Meaning
+from xcount.model.loaders.pipelines import is_wrapper
 
 _SUPPORTED = (
     "DecisionTree, ExtraTree, RandomForest, ExtraTrees, GradientBoosting and HistGradientBoosting "
-    "classifiers and regressors"
+    "classifiers and regressors, Bagging, Voting, Stacking and MultiOutput of them, "
+    "AdaBoostClassifier, IsolationForest"
 )
 _TRUSTED = frozenset(
     {
@@ -67,6 +70,7 @@ _TRUSTED = frozenset(
         "sklearn.model_selection._split.KFold",
         "sklearn.model_selection._split.StratifiedKFold",
         "sklearn.tree._tree.Tree",
+        "sklearn.utils._bunch.Bunch",
         "sklearn.utils.validation.check_array",
     }
 )
@@ -95,13 +99,18 @@ _PREDICTORS = ("decision_function", "predict", "predict_proba")
 
 def from_live(model: Any) -> Ensemble:
     """Return the ensemble of a fitted scikit-learn model, or of a pipeline around any model."""
-    if pipelines.is_wrapper(model):
+    if is_wrapper(model):
         return pipelines.from_live(model)
     estimator = model
     where = type(estimator).__name__
+    committee = _committee(estimator)
+    if committee is not None:
+        check_fitted(estimator)
+        ensemble: Ensemble = committee.read(estimator, where)
+        return ensemble
     family = _family_of(estimator)
-    _check_fitted(estimator)
-    if getattr(estimator, "n_outputs_", 1) != 1:
+    check_fitted(estimator)
+    if getattr(estimator, "n_outputs_", 1) != 1 and hasattr(estimator, "classes_"):
         raise UnsupportedModelError(
             f"{where}: a multi-output model ({estimator.n_outputs_} outputs); "
             "train one model per output"
@@ -109,10 +118,15 @@ def from_live(model: Any) -> Ensemble:
     return _ensemble_of(estimator, family, where)
 
 
+def _committee(estimator: Any) -> Any:
+    """Return how a model made of other models is read; None if it is none."""
+    return import_module("xcount.model.loaders.sklearn_committees").kind_of(estimator)
+
+
 def _ensemble_of(estimator: Any, family: str, where: str) -> Ensemble:
     ensemble = replace(_READERS[family](estimator, where), format="sklearn")
     if not hasattr(estimator, "classes_"):
-        return meaning.numbers(1).put_on(ensemble)
+        return meaning.numbers(ensemble.n_outputs).put_on(ensemble)
     labels = tuple(str(label) for label in estimator.classes_)
     return replace(_meaning(estimator, family).put_on(ensemble), class_labels=labels)
 
@@ -154,11 +168,15 @@ def raw_predictions(model_or_path: Any, rows: ArrayLike) -> NDArray[np.float64]:
     """
     is_path = isinstance(model_or_path, str | os.PathLike)
     model = opened(model_or_path) if is_path else model_or_path
-    if pipelines.is_wrapper(model):
+    if is_wrapper(model):
         return pipelines.raw_predictions(model, rows)
     matrix = np.atleast_2d(np.asarray(rows, dtype=np.float64))
-    with _quietly():
-        raw = _library_margins(model, _family_of(model), matrix)
+    committee = _committee(model)
+    with quietly():
+        if committee is not None:
+            raw = committee.margins(model, matrix)
+        else:
+            raw = _library_margins(model, _family_of(model), matrix)
     return np.asarray(raw, dtype=np.float64).reshape(len(matrix), -1)
 
 
@@ -170,22 +188,30 @@ def opened(path: str | os.PathLike[str]) -> Any:
 
 def classified(
     estimator: Any, rows: NDArray[np.float64]
-) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return the classes that a classifier itself predicts, and their probabilities.
+) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
+    """Return the classes that a classifier itself predicts, and their probabilities if it has any.
 
     Of two classes, the probability is that of the second.
     """
     inputs: NDArray[Any] = rows
-    if _family_of(estimator) == "hist_gradient_boosting":
+    if _committee(estimator) is None and _family_of(estimator) == "hist_gradient_boosting":
         inputs = hist_gradient_boosting.as_user_input(estimator, rows, type(estimator).__name__)
-    with _quietly():
-        probabilities = np.asarray(estimator.predict_proba(inputs), dtype=np.float64)
+    with quietly():
         predicted = np.asarray(estimator.predict(inputs))
+        if not hasattr(estimator, "predict_proba"):
+            return predicted, None
+        probabilities = np.asarray(estimator.predict_proba(inputs), dtype=np.float64)
     return predicted, probabilities[:, 1:] if probabilities.shape[1] == 2 else probabilities
 
 
+def classes_of(estimator: Any) -> Sequence[Any]:
+    """Return what a model with a decision predicts; an outlier detector -1 and 1."""
+    classes: Sequence[Any] = getattr(estimator, "classes_", (-1, 1))
+    return classes
+
+
 @contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """Silence what scikit-learn says about rows that come as plain arrays, and about huge ones."""
     # It sums all inputs up to see whether they are finite; huge ones overflow there.
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
@@ -291,15 +317,21 @@ def _family_of(estimator: Any) -> str:
         raise UnsupportedModelError(
             f"scikit-learn's {kind.__name__} is not supported (supported: {_SUPPORTED})"
         )
-    for method in _PREDICTORS:
-        if getattr(kind, method, None) is not getattr(base, method, None):
-            raise UnsupportedModelError(
-                f"{kind.__name__} is a {base.__name__} with a {method}() of its own"
-            )
+    check_own_predictors(kind, base)
     return families[base]
 
 
-def _check_fitted(estimator: Any) -> None:
+def check_own_predictors(kind: type, base: type) -> None:
+    """Refuse a class that predicts otherwise than the library's own that it is derived from."""
+    for method in _PREDICTORS:
+        if getattr_static(kind, method, None) is not getattr_static(base, method, None):
+            raise UnsupportedModelError(
+                f"{kind.__name__} is a {base.__name__} with a {method}() of its own"
+            )
+
+
+def check_fitted(estimator: Any) -> None:
+    """Refuse a model that was not fitted."""
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
@@ -326,22 +358,23 @@ def _read_forest(estimator: Any, where: str) -> Ensemble:
     for i, member in enumerate(members):
         values = _leaf_values(member, f"{where}: tree {i}")
         n_outputs = values.shape[1]
-        trees += _build(member.tree_, values, f"{where}: tree {i}", estimator.n_features_in_)
+        trees += build(member.tree_, values, f"{where}: tree {i}", estimator.n_features_in_)
     base = (0.0,) * n_outputs
-    return _float32_ensemble(estimator, where, trees, base, divisor=len(members), first=members[0])
+    return float32_ensemble(estimator, where, trees, base, divisor=len(members), first=members[0])
 
 
 def _read_single_tree(estimator: Any, where: str) -> Ensemble:
     values = _leaf_values(estimator, where)
-    trees = _build(estimator.tree_, values, where, estimator.n_features_in_)
-    return _float32_ensemble(estimator, where, trees, (0.0,) * values.shape[1], first=estimator)
+    trees = build(estimator.tree_, values, where, estimator.n_features_in_)
+    return float32_ensemble(estimator, where, trees, (0.0,) * values.shape[1], first=estimator)
 
 
 def _leaf_values(estimator: Any, where: str) -> NDArray[np.float64]:
     """Return what each node of a tree would predict, one column per sum."""
-    values: NDArray[np.float64] = estimator.tree_.value[:, 0, :]
     if not hasattr(estimator, "classes_"):
-        return values
+        numbers: NDArray[np.float64] = estimator.tree_.value[:, :, 0]
+        return numbers
+    values: NDArray[np.float64] = estimator.tree_.value[:, 0, :]
     leaves = values[estimator.tree_.children_left < 0]
     with np.errstate(all="ignore"):
         is_share = (np.abs(leaves.sum(axis=1) - 1.0) <= 1e-6) & (leaves >= 0.0).all(axis=1)
@@ -360,7 +393,7 @@ def _read_gradient_boosting(estimator: Any, where: str) -> Ensemble:
         tree
         for i, stage in enumerate(estimator.estimators_)
         for output, member in enumerate(stage)
-        for tree in _build(
+        for tree in build(
             member.tree_,
             member.tree_.value[:, 0, :] * estimator.learning_rate,
             f"{where}: stage {i}, tree {output}",
@@ -368,7 +401,7 @@ def _read_gradient_boosting(estimator: Any, where: str) -> Ensemble:
             first_output=output,
         )
     ]
-    return _float32_ensemble(estimator, where, trees, base)
+    return float32_ensemble(estimator, where, trees, base)
 
 
 def _initial_margins(estimator: Any, where: str) -> tuple[float, ...]:
@@ -400,7 +433,7 @@ _READERS: dict[str, Callable[[Any, str], Ensemble]] = {
 }
 
 
-def _float32_ensemble(
+def float32_ensemble(
     estimator: Any,
     where: str,
     trees: Sequence[Tree],
@@ -428,7 +461,7 @@ def _takes_missing(tree: Any) -> bool:
     return bool(tree._support_missing_values(sample))
 
 
-def _build(
+def build(
     tree: Any,
     values: NDArray[np.float64],
     where: str,

@@ -3,7 +3,7 @@
 The steps in front of the model are followed column by column (:mod:`trace`); every test of the
 model becomes a test of an original column (:mod:`pull_back`) that sends a row just where the
 pipeline itself does. Numbers are float64, as tables hold them. Searches, frozen and calibrated
-models are opened (:mod:`wrappers`).
+models, and those with a threshold of their own, are opened (:mod:`wrappers`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from xcount.model.loaders.pipelines.crossings import crossings
 from xcount.model.loaders.pipelines.origins import Origin, Origins, codes_of
 from xcount.model.loaders.pipelines.pull_back import pulled_back
 from xcount.model.loaders.pipelines.trace import Column, Layer, Trace
-from xcount.model.loaders.pipelines.wrappers import Opened, is_wrapper, opened
+from xcount.model.loaders.pipelines.wrappers import Opened, Threshold, is_wrapper, opened
 
-__all__ = ["from_live", "inside", "is_wrapper", "raw_predictions"]
+__all__ = ["from_live", "inside", "is_wrapper", "opened", "raw_predictions"]
 
 
 def from_live(wrapper: Any) -> Ensemble:
@@ -163,6 +163,8 @@ class _Reading:
                 self.origins,
                 zero_is_missing=self.zero_is_missing,
             )
+        if self.opened.threshold is not None:
+            return self._with_threshold(ensemble, self.opened.threshold)
         return ensemble if self.opened.calibrator is None else self._calibrated(ensemble)
 
     @property
@@ -178,6 +180,23 @@ class _Reading:
                 f"{type(self.wrapper).__name__}: its steps put out {n_columns} columns, but its "
                 f"model takes {n_taken}"
             )
+
+    def _with_threshold(self, ensemble: Ensemble, threshold: Threshold) -> Ensemble:
+        """Return the model with the decision of a classifier that has a threshold of its own."""
+        if ensemble.task != "binary" or ensemble.probability == "unknown":
+            raise UnsupportedModelError(
+                f"{type(self.wrapper).__name__}: the scores of {type(self.opened.model).__name__} "
+                "are not those of two classes of a known link; ask about that model, with --cutoff"
+            )
+        is_link = threshold.method == "predict_proba" and ensemble.probability == "sigmoid"
+
+        def scores(margins: NDArray[np.float64]) -> NDArray[np.float64]:
+            found = 1.0 / (1.0 + np.exp(-ensemble.slope * margins)) if is_link else margins
+            return threshold.positive_scores(found)
+
+        found = crossings(scores, (), (threshold.score,))
+        decides_at = float(found[0]) if len(found) == 1 else None
+        return replace(ensemble, decides_at=decides_at, tie_is_above=True)
 
     def _calibrated(self, ensemble: Ensemble) -> Ensemble:
         """Return the model with the decision of the calibrated one; its margins stay its own."""

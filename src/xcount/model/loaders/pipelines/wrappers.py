@@ -1,4 +1,4 @@
-"""What stands around a model: pipelines, searches, calibration; and what is inside."""
+"""What stands around a model: pipelines, searches, calibration, thresholds; and what is inside."""
 
 from __future__ import annotations
 
@@ -6,12 +6,42 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from xcount.errors import UnsupportedModelError
 
 
 def is_wrapper(model: Any) -> bool:
     """Tell whether a model of scikit-learn has another one inside that can be loaded."""
     return _kind(model) is not None
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The score from which on a classifier predicts its *positive* class.
+
+    Attributes:
+        score: the least score of the positive class.
+        method: what makes the score: ``predict_proba`` or ``decision_function``.
+        of_first: whether the positive class is the first one, not the second.
+    """
+
+    score: float
+    method: str
+    of_first: bool
+
+    def positive_scores(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the positive class's scores, of the second class's."""
+        if not self.of_first:
+            return scores
+        return 1.0 - scores if self.method == "predict_proba" else -scores
+
+    def decisions(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return which class is predicted, by its index, of the second class's scores."""
+        is_positive = self.positive_scores(scores) >= self.score
+        classes: NDArray[np.int64] = (is_positive != self.of_first).astype(np.int64)
+        return classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +52,13 @@ class Opened:
         steps: the transformers in front of the model, by name.
         model: the model inside.
         calibrator: what makes a probability of the model's score, where the wrapper calibrates.
+        threshold: where the wrapper decides, if that is its own choice.
     """
 
     steps: Sequence[tuple[str, Any]]
     model: Any
     calibrator: Any = None
+    threshold: Threshold | None = None
 
 
 def opened(wrapper: Any) -> Opened:
@@ -44,7 +76,27 @@ def opened(wrapper: Any) -> Opened:
                 f"{type(wrapper).__name__}: it has no best_estimator_; call fit() with refit=True"
             )
         return Opened((), wrapper.best_estimator_)
+    if kind == "BaseThresholdClassifier":
+        return _opened_threshold(wrapper)
     return _opened_calibration(wrapper)
+
+
+def _opened_threshold(wrapper: Any) -> Opened:
+    """Open TunedThresholdClassifierCV or FixedThresholdClassifier."""
+    name = type(wrapper).__name__
+    model = getattr(wrapper, "estimator_", wrapper.estimator)
+    if not hasattr(model, "classes_"):
+        raise UnsupportedModelError(f"{name}: the model is not fitted")
+    is_tuned = hasattr(wrapper, "best_threshold_")
+    positive = wrapper._curve_scorer._get_pos_label() if is_tuned else wrapper.pos_label
+    method = wrapper.response_method
+    if method == "auto":
+        method = "predict_proba" if hasattr(model, "predict_proba") else "decision_function"
+    score = wrapper.best_threshold_ if is_tuned else wrapper.threshold
+    if isinstance(score, str):  # auto
+        score = 0.5 if method == "predict_proba" else 0.0
+    of_first = positive is not None and positive == model.classes_[0]
+    return Opened((), model, threshold=Threshold(float(score), method, bool(of_first)))
 
 
 def _opened_calibration(wrapper: Any) -> Opened:
@@ -66,7 +118,13 @@ def _opened_calibration(wrapper: Any) -> Opened:
     return Opened((), member.estimator, member.calibrators[0])
 
 
-_KINDS = ("Pipeline", "BaseSearchCV", "CalibratedClassifierCV", "FrozenEstimator")
+_KINDS = (
+    "Pipeline",
+    "BaseSearchCV",
+    "CalibratedClassifierCV",
+    "FrozenEstimator",
+    "BaseThresholdClassifier",
+)
 
 
 def _kind(model: Any) -> str | None:
