@@ -19,6 +19,7 @@ from xcount.question.grid import Grid
 from xcount.support.workspace import Slot
 
 _Key = tuple[Inputs, str, tuple[tuple[str, int], ...]]
+_IS_MISSING = " is missing"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -151,7 +152,7 @@ def _without_place(
         rows = unplaced[first_without == feature]
         is_missing = np.isnan(weighing.inputs.columns[feature].at(rows).numbers())
         name = grid.axes[feature].feature.name
-        found[f"{name} is missing"] = tuple(rows[is_missing].tolist())
+        found[name + _IS_MISSING] = tuple(rows[is_missing].tolist())
         found[f"{name} is an unknown category"] = tuple(rows[~is_missing].tolist())
     return {reason: rows for reason, rows in found.items() if rows}
 
@@ -161,7 +162,9 @@ def _nothing_placed(source: str, n_outside: int, left_out: Mapping[str, Sequence
     reasons = [f"{reason} ({len(rows):,})" for reason, rows in left_out.items()]
     if n_outside:
         reasons.insert(0, f"outside the domain ({n_outside:,})")
-    return (
-        f"no row of {source} lies in a region: {'; '.join(reasons)}; --missing auto places missing "
-        "values as the model routes them, if it takes any"
+    advice = (
+        "; --missing auto places missing values as the model routes them, if it takes any"
+        if any(reason.endswith(_IS_MISSING) for reason in left_out)
+        else ""
     )
+    return f"no row of {source} lies in a region: {'; '.join(reasons)}{advice}"
