@@ -70,7 +70,7 @@ def raw_predictions(model: Any, rows: Numbers, features: Sequence[Feature] = ())
     if isinstance(model, str | os.PathLike):
         raise UnsupportedModelError(
             f"{model}: interpret does not read its own JSON, so nothing can be checked; pass the "
-            "live model, or a pickle with --trust-pickle"
+            "live model, or a pickle with --trust-pickle (trust_pickle)"
         )
     n_outputs = np.size(model.intercept_)
     of_terms = np.asarray(model.eval_terms(as_user_input(rows, features)), dtype=np.float64)
