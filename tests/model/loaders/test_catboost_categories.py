@@ -1,4 +1,4 @@
-"""CatBoost's categorical features: one-hot tests and statistics of one feature, by name."""
+"""CatBoost's categorical features: one-hot tests, statistics of one feature or several, by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import xcount
 from xcount.errors import ModelFormatError, TableError, UnsupportedModelError
 from xcount.model.align import aligned
 from xcount.model.ensemble import Ensemble
-from xcount.model.loaders import catboost_models
+from xcount.model.loaders import catboost_categories, catboost_models, catboost_unfold
 from xcount.model.loaders.catboost_hash import category_hash, hash_of_key, key_of_hash
 from xcount.model.loaders.check import check
 from xcount.model.loaders.xgboost_json import parse_json
@@ -247,16 +247,96 @@ def test_models_with_other_categories_compare(tmp_path: Path) -> None:
     assert len(result.models) == 2
 
 
-def test_statistics_of_several_features_are_refused_with_advice(tmp_path: Path) -> None:
-    """By default CatBoost combines features; the message says how to train without."""
-    for seed in range(30):
-        model, pool, _ = random_model(seed, max_ctr_complexity=3, iterations=20, one_hot_max_size=1)
-        document = json.loads(saved(model, tmp_path, pool).read_bytes())
-        if any(len(ctr["elements"]) > 1 for ctr in document["features_info"].get("ctrs", ())):
+def combining_model(seed: int, **options: Any) -> tuple[Any, catboost.Pool, pd.DataFrame]:
+    """Return a model with statistics of several features, as CatBoost trains by default.
+
+    The rows have known and unknown categories, and numbers at borders, beside them and missing.
+    """
+    rng = np.random.default_rng(seed)
+    words = {"a": list("uvwx"), "b": list("pqr"), "c": ["k", "l"], "d": list("ABCDEFGH")}
+    frame = pd.DataFrame({name: rng.choice(known, 3000) for name, known in words.items()})
+    frame.insert(2, "x", rng.normal(size=3000).round(1))
+    target = ((frame.a == "u") & (frame.b == "p")) | ((frame.d == "A") & (frame.x > 0))
+    target = target ^ (rng.random(3000) < 0.3)
+    pool = catboost.Pool(frame, target.astype(int), cat_features=list(words))
+    settings = QUIET | {"max_ctr_complexity": 4}  # which is the default for more iterations
+    settings |= {"iterations": 30, "depth": 6, "random_seed": seed} | options
+    model = catboost.CatBoostClassifier(**settings).fit(pool)
+    rows = {name: rng.choice([*known, *STRANGERS], 600) for name, known in words.items()}
+    borders = np.array(model.get_borders().get(2) or [0.0], dtype=np.float32)
+    beside = [np.nextafter(borders, np.float32(to)) for to in (-np.inf, np.inf)]
+    numbers = rng.choice(np.concatenate([borders, *beside, [np.nan, -np.inf, np.inf]]), 600)
+    return model, pool, pd.DataFrame(rows).assign(x=numbers)[list(frame.columns)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"one_hot_max_size": 3, "iterations": 80},
+        {"max_ctr_complexity": 2, "boosting_type": "Plain"},
+        {"combinations_ctr": ["Borders", "Counter", "Buckets"], "max_ctr_complexity": 3},
+    ],
+)
+def test_statistics_of_several_features_are_decided_as_catboost_does(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    """By default CatBoost combines categories, numbers' borders and one-hot tests."""
+    model, pool, frame = combining_model(len(options), **options)
+    path = saved(model, tmp_path, pool)
+    ctrs = json.loads(path.read_bytes())["features_info"]["ctrs"]
+    assert max(len(ctr["elements"]) for ctr in ctrs) > 1
+    raw = model.predict(frame, prediction_type="RawFormulaVal")
+    for ensemble in (xcount.load(path), xcount.load(model)):
+        found = ensemble.predict(read_table(frame, ensemble).rows)[:, 0]
+        np.testing.assert_allclose(found, raw, rtol=0, atol=1e-12)
+    assert [f.labels and f.labels[-1] for f in ensemble.features].count("(other)") == 4
+
+
+def test_counts_with_statistics_of_several_features(tmp_path: Path) -> None:
+    """Region by region, by CatBoost's own decisions."""
+    model, pool, _ = combining_model(7, iterations=10, depth=4)
+    path = saved(model, tmp_path, pool)
+    ctrs = json.loads(path.read_bytes())["features_info"]["ctrs"]
+    assert max(len(ctr["elements"]) for ctr in ctrs) > 1
+    ensemble = xcount.load(path)
+    grid = Grid.of(ensemble)
+    regions = list(itertools.product(*(range(n) for n in grid.cell_counts)))
+    points = np.array([grid.point(region) for region in regions])
+    margins = catboost_models.raw_predictions(path, points, ensemble.features)[:, 0]
+    above = dict(zip(regions, (margins > 0).tolist(), strict=True))
+    for feature in range(5):
+        cells = range(grid.cell_counts[feature])
+        expected = sum(
+            any(above[(*r[:feature], c, *r[feature + 1 :])] != above[r] for c in cells)
+            for r in regions
+        )
+        unknown = {} if feature == 2 else {"unknown": [ensemble.feature_names[feature]]}
+        found = xcount.count(ensemble, sensitive=feature, flip=True, distance="any", **unknown)
+        assert (found.count, found.exact) == (expected, True)
+
+
+def test_large_combinations_are_refused_with_advice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too many nodes or tuples: the message says how to train without."""
+    model, pool, _ = combining_model(0)
+    path = saved(model, tmp_path, pool)
+    for home, name in ((catboost_unfold, "MAX_NODES"), (catboost_categories, "MAX_TUPLES")):
+        with monkeypatch.context() as patch:
+            patch.setattr(home, name, 10)
             with pytest.raises(UnsupportedModelError, match="max_ctr_complexity=1"):
-                xcount.load(tmp_path / "model.json")
-            return
-    raise AssertionError("no model had one")
+                xcount.load(path)
+
+
+def test_tuples_of_unnamed_categories_are_refused(tmp_path: Path) -> None:
+    """A table with a row that no known categories have would be read wrong."""
+    model, pool, _ = combining_model(0)
+    document = json.loads(saved(model, tmp_path, pool).read_bytes())
+    joint = [c for c in document["features_info"]["ctrs"] if len(c["elements"]) > 1]
+    document["ctr_data"][joint[0]["identifier"]]["hash_map"][0] = "12345"
+    with pytest.raises(UnsupportedModelError, match="categories that the model does not name"):
+        catboost_models.from_document(document, "m.json", "catboost-json")
 
 
 def _document(tmp_path: Path) -> Any:

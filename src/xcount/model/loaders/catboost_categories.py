@@ -9,11 +9,14 @@ A model tests a categorical feature in two ways, and holds all that decides eith
                       > border, with the counts of the category in a table of the model
 
 A category that a table does not have counts 0 there: all categories that no table and no test
-knows are one, the last. Statistics of several features together are no test of one feature.
+knows are one, the last. Statistics of several features together
+(:mod:`~xcount.model.loaders.catboost_joint`) have tables of tuples; their categories are those of
+the features' other tests and tables, or those that the file names.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +28,7 @@ from xcount.errors import ModelFormatError, UnsupportedModelError
 from xcount.model.ensemble import Feature
 from xcount.model.loaders import fields, splits
 from xcount.model.loaders.catboost_hash import hash_of_key
+from xcount.model.loaders.catboost_joint import ADVICE, JointTest, SetTest, joint_keys
 
 OTHER_LABEL = "(other)"
 """Stands for all categories that the model does not know."""
@@ -34,8 +38,9 @@ _NO_KEY = 2**64 - 1
 _MEANS = ("BinarizedTargetMeanValue", "FloatTargetMeanValue")
 _COUNTERS = ("Counter", "FeatureFreq")
 
-Test = tuple[int, frozenset[int]]
-"""A column, and the categories for which the test does not hold."""
+Bit = tuple[int, float]
+"""The test of a number: its position, and a border."""
+MAX_TUPLES = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +53,17 @@ class _CtrTable:
 
 @dataclass(frozen=True, eq=False)
 class _Ctr:
-    """A statistic of one feature."""
+    """A statistic of one feature, or of several together.
 
-    feature: int
+    Attributes:
+        features: the categorical features whose categories it is about.
+        bits: the tests of other features whose answers it is about, too: of a number, or the
+            number of a one-hot test.
+        table: its counts, by category or, if it is of several, by the number of a tuple.
+    """
+
+    features: tuple[int, ...]
+    bits: tuple[Bit | int, ...]
     kind: str
     prior: tuple[float, float]
     shift: float
@@ -58,9 +71,13 @@ class _Ctr:
     border_index: int
     table: _CtrTable
 
-    def value(self, category: int) -> np.float32:
-        """Return the statistic of a category, in the floats of the library."""
-        good, total = self._counts(self.table.rows.get(category))
+    @property
+    def is_joint(self) -> bool:
+        return len(self.features) + len(self.bits) > 1
+
+    def value(self, known_as: int) -> np.float32:
+        """Return the statistic of a category or a tuple, in the floats of the library."""
+        good, total = self._counts(self.table.rows.get(known_as))
         prior, weight = np.float32(self.prior[0]), np.float32(self.prior[1])
         with np.errstate(all="ignore"):
             ratio = (np.float32(good) + prior) / (np.float32(total) + weight)
@@ -148,7 +165,6 @@ class Categories:
 
     def test_number(self, split: dict[str, Any], kind: str, where: str) -> int:
         """Return the number of a split's test in :meth:`tests`."""
-        n_tests = len(self._one_hot) + len(self._ctr_tests)
         index = fields.as_int(fields.member(split, "split_index", where), where)
         if kind == "OneHotFeature":
             feature = fields.as_int(fields.member(split, "cat_feature_index", where), where)
@@ -163,9 +179,10 @@ class Categories:
                     f"{where}: the category {value} of categorical feature {feature} is not the "
                     f"test with the split_index {index}; the file contradicts itself"
                 )
-            return self._one_hot.setdefault((feature, value), n_tests)
+            return self._one_hot.setdefault((feature, value), self._n_tests)
         border = fields.as_float(fields.member(split, "border", where), where)
-        return self._ctr_tests.setdefault((self._ctr_of(index, border, where), border), n_tests)
+        ctr = self._ctr_of(index, border, where)
+        return self._ctr_tests.setdefault((ctr, border), self._n_tests)
 
     def _ctr_of(self, split_index: int, border: float, where: str) -> int:
         """Return which statistic a split is about: they are numbered border by border."""
@@ -183,35 +200,67 @@ class Categories:
         raise ModelFormatError(f"{where}: no statistic has the split {split_index}")
 
     def _read_ctr(self, ctr: dict[str, Any], where: str) -> _Ctr:
-        elements = fields.as_list(fields.member(ctr, "elements", where), where)
-        kinds = [fields.member(element, "combination_element", where) for element in elements]
-        if kinds != ["cat_feature_value"]:
-            raise UnsupportedModelError(
-                f"{where}: a statistic of {len(elements)} features together; train the model with "
-                "max_ctr_complexity=1, and every categorical feature stands on its own"
-            )
-        at = f"{where}.elements"
-        number = fields.as_int(fields.member(elements[0], "cat_feature_index", at), at)
-        if number not in self.columns:
-            raise ModelFormatError(f"{at}: no categorical feature has the number {number}")
+        features, bits = self._read_elements(ctr, f"{where}.elements")
         kind = fields.as_text(fields.member(ctr, "ctr_type", where), where)
         if kind not in ("Borders", "Buckets", *_COUNTERS, *_MEANS):
             raise UnsupportedModelError(f"{where}: statistics of the type {kind} are not supported")
 
         def number_of(name: str) -> float:
-            return splits.finite(fields.as_float(fields.member(ctr, name, where), where), at, name)
+            number = fields.as_float(fields.member(ctr, name, where), where)
+            return splits.finite(number, where, name)
 
         name = fields.as_text(fields.member(ctr, "identifier", where), where)
         index = fields.as_int(ctr.get("target_border_idx", 0), where)
-        table = self._read_table(name, 2 if kind in _MEANS else 1, where)
+        is_joint = len(features) + len(bits) > 1
+        table = self._read_table(name, 2 if kind in _MEANS else 1, is_joint, where)
         n_counts = min(map(len, table.rows.values()), default=index + 2)
         if not 0 <= index < n_counts:
             raise ModelFormatError(f"{where}: target_border_idx {index} of {n_counts} classes")
         prior = number_of("prior_numerator"), number_of("prior_denomerator")
         shift, scale = number_of("shift"), number_of("scale")
-        return _Ctr(number, kind, prior, shift, scale, index, table)
+        return _Ctr(features, bits, kind, prior, shift, scale, index, table)
 
-    def _read_table(self, name: str, at_least: int, where: str) -> _CtrTable:
+    def _read_elements(
+        self, ctr: dict[str, Any], where: str
+    ) -> tuple[tuple[int, ...], tuple[Bit | int, ...]]:
+        """Return the categorical features of a statistic, and its tests of other features."""
+        features: list[int] = []
+        bits: list[Bit | int] = []
+        for element in fields.as_list(fields.member(ctr, "elements", where), where):
+            kind = fields.member(element, "combination_element", where)
+            if kind == "float_feature":
+                place = fields.as_int(fields.member(element, "float_feature_index", where), where)
+                if place >= self._n_floats:
+                    raise ModelFormatError(f"{where}: no float feature has the number {place}")
+                border = fields.as_float(fields.member(element, "border", where), where)
+                bits.append((place, float(np.float32(border))))
+                continue
+            number = fields.as_int(fields.member(element, "cat_feature_index", where), where)
+            if number not in self.columns:
+                raise ModelFormatError(f"{where}: no categorical feature has the number {number}")
+            if kind == "cat_feature_exact_value":
+                value = _hash(fields.member(element, "value", where), where)
+                bits.append(self._one_hot.setdefault((number, value), self._n_tests))
+            elif kind == "cat_feature_value" and number not in features and not bits:
+                features.append(number)
+            else:
+                raise UnsupportedModelError(
+                    f"{where}: {fields.shown(kind)} in a statistic; {ADVICE}"
+                )
+        if not features:
+            raise ModelFormatError(f"{where}: a statistic of no categorical feature")
+        return tuple(features), tuple(bits)
+
+    @property
+    def _n_tests(self) -> int:
+        return len(self._one_hot) + len(self._ctr_tests)
+
+    @cached_property
+    def _n_floats(self) -> int:
+        place = f"{self._where}: features_info.float_features"
+        return len(fields.optional_list(self._info, "float_features", place))
+
+    def _read_table(self, name: str, at_least: int, is_joint: bool, where: str) -> _CtrTable:
         if name not in self._tables:
             raise UnsupportedModelError(
                 f"{where}: the file has no table of this statistic; save the model with its tables"
@@ -228,7 +277,7 @@ class Categories:
             row = listed[i + 1 : i + stride]
             counts = [self._as_count(value, at_least, place) for value in row]
             if key != _NO_KEY:
-                rows[hash_of_key(key)] = counts
+                rows[key if is_joint else hash_of_key(key)] = counts
         return _CtrTable(rows, fields.as_int(table.get("counter_denominator", 0), place))
 
     def _as_count(self, value: object, n_numbers: int, place: str) -> float:
@@ -237,18 +286,41 @@ class Categories:
             return splits.finite(fields.as_float(value, place), self._where, "a sum of targets")
         return float(fields.as_int(value, place))
 
-    def tests(self) -> list[Test]:
+    def tests(self) -> list[SetTest | JointTest]:
         """Return all tests by number, once every split has been read and all codes are known."""
-        found: dict[int, Test] = {}
+        found: dict[int, SetTest | JointTest] = {}
         for (feature, value), number in self._one_hot.items():
             codes = (i for i, known in enumerate(self._known[feature]) if known != value)
             found[number] = self.columns[feature], frozenset(codes)
         for (index, border), number in self._ctr_tests.items():
             ctr, least = self._ctrs[index], np.float32(border)
-            known = enumerate(self._known[ctr.feature])
+            if ctr.is_joint:
+                found[number] = self._joint_test(ctr, least)
+                continue
+            (feature,) = ctr.features
+            known = enumerate(self._known[feature])
             codes = (i for i, category in known if not ctr.value(category) > least)
-            found[number] = self.columns[ctr.feature], frozenset(codes)
+            found[number] = self.columns[feature], frozenset(codes)
         return [found[number] for number in range(len(found))]
+
+    def _joint_test(self, ctr: _Ctr, least: np.float32) -> JointTest:
+        """Return a statistic's test as a table over the tuples; unknown ones have no row."""
+        known = [self._known[feature] for feature in ctr.features]
+        keys = joint_keys([categories[:-1] for categories in known], len(ctr.bits))
+        values = np.array([ctr.value(key) for key in ctr.table.rows], dtype=np.float32)
+        listed = np.array([*ctr.table.rows], dtype=np.uint64)
+        order = np.argsort(listed)
+        places = np.minimum(np.searchsorted(listed, keys, sorter=order), len(listed) - 1)
+        is_known = listed[order][places] == keys
+        holds = np.where(is_known, values[order][places] > least, ctr.value(_NO_KEY) > least)
+        others = [(0, 1)] * len(known) + [(0, 0)] * len(ctr.bits)
+        whole = np.pad(holds, others, constant_values=bool(ctr.value(_NO_KEY) > least))
+        bits = [(self._n_floats + bit, 0.5) if isinstance(bit, int) else bit for bit in ctr.bits]
+        return JointTest(tuple(self.columns[f] for f in ctr.features), tuple(bits), whole)
+
+    def n_codes(self) -> dict[int, int]:
+        """Return how many categories each column has."""
+        return {column: len(self._known[number]) for number, column in self.columns.items()}
 
     @cached_property
     def _named(self) -> dict[int, str]:
@@ -265,14 +337,47 @@ class Categories:
     def _asked(self) -> dict[int, set[int]]:
         """The hashes that tests and statistics of each feature know."""
         found = {number: set(values) for number, values in self._values.items()}
+        for feature, value in self._one_hot:
+            found[feature].add(value)
+        joint = [ctr for ctr in self._ctrs.values() if ctr.is_joint]
         for ctr in self._ctrs.values():
-            found[ctr.feature].update(ctr.table.rows)
+            if not ctr.is_joint:
+                found[ctr.features[0]].update(ctr.table.rows)
+        own = {ctr.features[0] for ctr in self._ctrs.values() if not ctr.is_joint}
+        may_be = {f: known if f in own else known | set(self._named) for f, known in found.items()}
+        for ctr in joint:
+            for feature, members in self._members(ctr, may_be).items():
+                found[feature] = found[feature] | members
+        return found
+
+    def _members(self, ctr: _Ctr, may_be: Mapping[int, set[int]]) -> dict[int, set[int]]:
+        """Return the categories in a table of tuples; reject one that has others."""
+        hashes = [sorted(may_be[feature]) for feature in ctr.features]
+        n_tuples = math.prod(map(len, hashes)) << len(ctr.bits)
+        names = " and ".join(self.names()[self.columns[feature]] for feature in ctr.features)
+        if n_tuples > MAX_TUPLES:
+            raise UnsupportedModelError(
+                f"{self._where}: a statistic of {names} together, with {n_tuples:,} tuples of "
+                f"categories; {ADVICE}"
+            )
+        keys = joint_keys(hashes, len(ctr.bits))
+        has_row = np.isin(keys, np.array([*ctr.table.rows], dtype=np.uint64))
+        if np.count_nonzero(has_row) != len(ctr.table.rows):
+            raise UnsupportedModelError(
+                f"{self._where}: a statistic of {names} together knows categories that the model "
+                "does not name; save it with its names (save_model(..., format='json', "
+                f"pool=pool)), or {ADVICE}"
+            )
+        found = {}
+        for axis, feature in enumerate(ctr.features):
+            others = tuple(i for i in range(has_row.ndim) if i != axis)
+            found[feature] = {hashes[axis][i] for i in np.flatnonzero(has_row.any(axis=others))}
         return found
 
     @cached_property
     def _without_statistics(self) -> set[int]:
         """Features of which the file need not list all categories: statistics have all of them."""
-        return set(self.columns) - {ctr.feature for ctr in self._ctrs.values()}
+        return set(self.columns) - {f for ctr in self._ctrs.values() for f in ctr.features}
 
     @cached_property
     def _nobodys(self) -> set[int]:

@@ -14,8 +14,8 @@ _K0, _K1, _K2, _K3 = (
     0xC949D7C7509E6557,
 )
 _MULTIPLIER = 0x9DDFEA08EB382D69
-_TABLE_FACTOR = 0x4906BA494954CB65
-_FROM_TABLE_KEY = pow(_TABLE_FACTOR, -2, 2**64)
+TABLE_FACTOR = 0x4906BA494954CB65
+_FROM_TABLE_KEY = pow(TABLE_FACTOR, -2, 2**64)
 
 Two = tuple[int, int]
 
@@ -38,7 +38,7 @@ def hash_of_key(key: int) -> int:
 def key_of_hash(number: int) -> int:
     """Return the key of a category in a table of statistics of one feature."""
     signed = number - 2**32 if number >= 2**31 else number
-    return signed * _TABLE_FACTOR * _TABLE_FACTOR & _ALL
+    return signed * TABLE_FACTOR * TABLE_FACTOR & _ALL
 
 
 def _city_hash(data: bytes) -> int:

@@ -34,8 +34,9 @@ from numpy.typing import ArrayLike, NDArray
 from xcount.errors import MissingExtraError, ModelFormatError, UnsupportedModelError
 from xcount.model.ensemble import Ensemble, Feature, Tree
 from xcount.model.loaders import fields, files, meaning, splits
-from xcount.model.loaders.catboost_categories import OTHER_LABEL, Categories, Test, name_of
+from xcount.model.loaders.catboost_categories import OTHER_LABEL, Categories, name_of
 from xcount.model.loaders.catboost_hash import category_hash
+from xcount.model.loaders.catboost_joint import SetTest
 from xcount.model.loaders.catboost_trees import (
     Nodes,
     SplitReader,
@@ -43,6 +44,7 @@ from xcount.model.loaders.catboost_trees import (
     read_nested,
     read_oblivious,
 )
+from xcount.model.loaders.catboost_unfold import Unfolding
 from xcount.model.loaders.meaning import Meaning
 from xcount.model.loaders.xgboost_json import parse_json
 
@@ -199,7 +201,9 @@ def from_document(document: object, where: str, format_name: str) -> Ensemble:
     nodes = [read(tree, reader, f"{where}: {key}[{i}]") for i, tree in enumerate(listed)]
     scale, base = _read_scale_and_bias(model, nodes, where)
     meant, labels = _read_meaning(model, len(base), where)
-    tests = categories.tests()
+    unfolding = Unfolding(categories.tests(), reader.n_floats, categories.n_codes(), where)
+    nodes = [unfolding.unfolded(tree) for tree in nodes]
+    tests = unfolding.set_tests()
     trees = [
         tree
         for i, tree_nodes in enumerate(nodes)
@@ -331,7 +335,7 @@ def _nested(value: object) -> dict[str, Any]:
 def _build(
     nodes: Nodes,
     columns: _Columns,
-    tests: Sequence[Test],
+    tests: Sequence[SetTest],
     scale: float,
     n_outputs: int,
     where: str,
