@@ -311,7 +311,9 @@ def test_counts_with_statistics_of_several_features(tmp_path: Path) -> None:
             any(above[(*r[:feature], c, *r[feature + 1 :])] != above[r] for c in cells)
             for r in regions
         )
-        unknown = {} if feature == 2 else {"unknown": [ensemble.feature_names[feature]]}
+        unknown: dict[str, Any] = (
+            {} if feature == 2 else {"unknown": [ensemble.feature_names[feature]]}
+        )
         found = xcount.count(ensemble, sensitive=feature, flip=True, distance="any", **unknown)
         assert (found.count, found.exact) == (expected, True)
 
