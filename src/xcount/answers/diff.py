@@ -100,7 +100,7 @@ class DiffOptions(
             self.gap,
             probability_gap=self.probability_gap,
             flip=self.flip,
-            cutoff=self.cutoff,
+            cutoff=self.decided_at,
             direction=self.direction,
             from_probability=self.from_probability,
             class_=self.class_,

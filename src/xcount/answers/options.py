@@ -20,7 +20,7 @@ from xcount.measures.measured import REGIONS, measures_meant
 from xcount.model.ensemble import Ensemble
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Missing
-from xcount.question.query import Query
+from xcount.question.query import ProbabilityCutoff, Query
 from xcount.support.options import option
 from xcount.support.parse import n_bytes, open_share, seconds, whole_number
 
@@ -95,6 +95,14 @@ class FlipOptions:
             metavar="T",
         ),
     )
+    cutoff_probability: object = field(
+        default=None,
+        metadata=option(
+            "The same as a predicted probability: the decision is whether it is above P.",
+            "the same as a predicted probability: the decision is whether it is above this.",
+            metavar="P",
+        ),
+    )
     from_probability: object = field(
         default=None,
         metadata=option(
@@ -103,6 +111,17 @@ class FlipOptions:
             metavar="P",
         ),
     )
+
+    @property
+    def decided_at(self) -> object:
+        """Where the decision changes; None for the model's own cut-off."""
+        if self.cutoff_probability is None:
+            return self.cutoff
+        if self.cutoff is not None:
+            raise QueryError(
+                "give either --cutoff or --cutoff-probability (cutoff_probability), not both"
+            )
+        return ProbabilityCutoff(self.cutoff_probability)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -355,7 +374,7 @@ class QuestionOptions(DomainOptions, ChangeOptions, OneQuestion):
             precision=self.precision,
             probability_gap=self.probability_gap,
             flip=self.flip,
-            cutoff=self.cutoff,
+            cutoff=self.decided_at,
             from_probability=self.from_probability,
             direction=self.direction,
         )

@@ -13,7 +13,14 @@ from xcount.cli import batch, parameters
 if TYPE_CHECKING:
     from xcount.baselines.cnf.formula import Formula
 
-NO_FORMULA = ("probability_gap", "flip", "cutoff", "from_probability", "direction")
+NO_FORMULA = (
+    "probability_gap",
+    "flip",
+    "cutoff",
+    "cutoff_probability",
+    "from_probability",
+    "direction",
+)
 """Options about changes that the formula cannot express."""
 
 

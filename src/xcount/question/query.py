@@ -284,6 +284,30 @@ def parse_gap(gap: object) -> Fraction:
     return value
 
 
+@dataclass(frozen=True, slots=True)
+class ProbabilityCutoff:
+    """A cut-off that is given as a predicted probability."""
+
+    probability: object
+
+    def margin(self, ensemble: Ensemble) -> Fraction:
+        """Return the margin with this probability, to 17 digits.
+
+        Example:
+            >>> from dataclasses import replace
+            >>> from xcount.model.examples import figure_1
+            >>> model = replace(figure_1(), task="binary", probability="sigmoid")
+            >>> round(float(ProbabilityCutoff("0.3").margin(model)), 6)
+            -0.847298
+        """
+        what = "probability of --cutoff-probability (cutoff_probability)"
+        share = parse_probability(self.probability, what)
+        margin = resolve_link(ensemble).margin_at(share, 17)
+        if margin is None:
+            raise QueryError(f"the {what} must lie between 0 and 1: no margin has {share}")
+        return margin
+
+
 def resolve_flip(
     ensemble: Ensemble,
     output: object = None,
@@ -298,6 +322,8 @@ def resolve_flip(
         return Flip(None, sureness=_resolve_sureness(ensemble, from_probability))
     resolve_output(ensemble, output)
     sureness = _resolve_sureness(ensemble, from_probability)
+    if isinstance(cutoff, ProbabilityCutoff):
+        return Flip(cutoff.margin(ensemble), False, way, sureness)
     if cutoff is not None:
         margin = _parse_margin(cutoff, "cut-off")
         _note_log_odds(ensemble, margin)

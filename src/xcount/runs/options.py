@@ -165,7 +165,7 @@ class BatchOptions(
             gaps=self.gaps,
             probability_gaps=self.probability_gaps,
             flip=self.flip,
-            cutoff=self.cutoff,
+            cutoff=self.decided_at,
             from_probability=self.from_probability,
             direction=self.direction,
             class_=self.class_,
