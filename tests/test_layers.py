@@ -192,6 +192,7 @@ DOORS = {
     ("answers.count", "cluster"): "count is the front door of a cluster's count",
     ("answers.diff", "cluster"): "diff is the front door of a cluster's diff",
     ("answers.person", "report"): "PersonResult.to_html is the report's front door",
+    ("answers.monotone", "report"): "MonotoneResult.to_html is the report's front door",
     ("answers.diff_result", "report"): "DiffResult.to_html is the report's front door",
     ("repairs.result", "report"): "RepairResult.to_html and its like are the reports' front door",
     ("support.options", "report"): "public functions show a bar in a notebook",

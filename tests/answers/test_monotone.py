@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,10 @@ from strategies import random_ensemble
 
 import xcount
 from xcount.answers.result import Verdict
+from xcount.cli import main
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
+from xcount.report.monotone_text import order_words
 
 ROUNDS = 8
 
@@ -166,6 +170,37 @@ def test_rows_are_counted() -> None:
         higher = [[*row[:2], guard] for guard in guards if guard > row[2]]
         n_broken += any(oracle.margin(ensemble, point, None) < own for point in higher)
     assert each.n_sensitive == n_broken > 0
+
+
+def test_rows_that_the_share_is_not_about_are_said() -> None:
+    """Those outside the domain, and those without a place: in JSON, on the card and on the page."""
+    model = pytest.importorskip("xgboost").XGBClassifier(n_estimators=20, max_depth=3)
+    ensemble = xcount.load(model.fit(*training_data()))
+    rows = {"f0": [0.5, 0.5, 9.0], "f1": [0.5, math.nan, 0.5], "f2": [0.5, 0.5, 0.5]}
+    found = xcount.monotone(
+        ensemble, increasing="f2", data=rows, where="f0 < 5", missing="none", jobs=1
+    )
+    each = found.to_dict()["results"][0]
+    assert (each["n_rows"], each["outside"], each["left_out"]) == (3, 1, 1)
+    assert each["left_out_reasons"] == {"f1 is missing": 1}
+    said = "of 2 rows; 1 of 3 is outside the domain; 1 left out: f1 is missing"
+    assert said in order_words(found.results[0])
+    assert said in found.to_html()
+
+
+def test_the_page_has_the_pairs_and_the_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command writes the page, and names the file."""
+    model, page = tmp_path / "model.json", tmp_path / "monotone.html"
+    boosted = pytest.importorskip("xgboost").XGBClassifier(n_estimators=20, max_depth=3)
+    boosted.fit(*training_data()).save_model(model)
+    assert main(["monotone", str(model), "--increasing", "f2", "--html", str(page)]) == 1
+    assert "Wrote" in capsys.readouterr().out
+    text = page.read_text()
+    assert "0 of 1 orders are proved" in text
+    assert "f2 increasing, pair 1" in text
+    assert "FAIL" in text
 
 
 def test_mistakes_are_said(tmp_path: Any) -> None:

@@ -7,6 +7,7 @@ gap if only this feature rises? 0 is a proof that the output never does.
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,7 @@ from xcount.answers.witness.witness import Witness
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Method, Progress, StopReason
 from xcount.errors import BudgetError, QueryError
+from xcount.measures.measured import COUNTED_ROWS, Measured, counted_rows
 from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble
 from xcount.problem.directed_gap_form import DirectedGapForm
@@ -42,6 +44,7 @@ from xcount.question.grid import Grid, Missing
 from xcount.question.query import Query, resolve_features
 from xcount.question.share import Limit
 from xcount.support.display import DisplayMixin
+from xcount.support.files import written_to
 from xcount.support.numerals import to_json
 from xcount.support.options import option, python_option, takes
 from xcount.support.records import Json, record, to_dict
@@ -50,6 +53,7 @@ Order = Literal["increasing", "decreasing"]
 Names = str | int | Iterable[str | int]
 _LEAST = {"minimum": 0}
 _SHARE = {"minimum": 0, "maximum": 1}
+_OF_ROWS = ("n_rows", "n_sensitive", "n_fixed", "outside", "left_out", "left_out_reasons")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -155,6 +159,22 @@ class FeatureOrder:
         int | None,
         Json("With `--data`: how many rows break the order.", _LEAST, is_optional=True),
     ] = None
+    n_fixed: Annotated[
+        int | None,
+        Json("With `--data`: how many rows cannot rise.", _LEAST, is_optional=True),
+    ] = None
+    outside: Annotated[
+        int | None,
+        Json("With `--data`: how many rows are outside the domain.", _LEAST, is_optional=True),
+    ] = None
+    left_out: Annotated[
+        int | None,
+        Json("With `--data`: how many other rows have no place.", _LEAST, is_optional=True),
+    ] = None
+    left_out_reasons: Annotated[
+        Mapping[str, int] | None,
+        Json("With `--data`: why, and how many for each reason.", is_optional=True),
+    ] = None
     witnesses: Annotated[
         tuple[Witness, ...] | None,
         Json("Pairs of inputs that break the order.", is_optional=True),
@@ -166,6 +186,15 @@ class FeatureOrder:
         if self.high == 0 and self.confidence == 1:
             return True
         return False if self.low > 0 else None
+
+    @property
+    def rows(self) -> Measured | None:
+        """The share of the rows that break the order; None without data."""
+        if self.n_rows is None:
+            return None
+        details = {name: getattr(self, name) for name in _OF_ROWS}
+        share = counted_rows(*(details[name] for name in COUNTED_ROWS))
+        return Measured("rows", share, details=details)
 
 
 @record("monotone", "`xcount monotone --json`: which features keep which order.")
@@ -216,6 +245,12 @@ class MonotoneResult(DisplayMixin):
     def to_json(self, indent: int | None = None) -> str:
         """Return the result as one JSON object."""
         return to_json(self.to_dict(), indent)
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the report, one self-contained HTML page; with a path, write it there, too."""
+        from xcount.report import html_monotone
+
+        return written_to(path, html_monotone(self))
 
     def __repr__(self) -> str:
         found = (f"{r.feature} {r.direction}: {r.count}" for r in self.results)
@@ -372,8 +407,7 @@ def _found(
         method=result.method,
         stop_reason=result.stop_reason,
         seconds=time.monotonic() - started,
-        n_rows=rows.get("n_rows"),
-        n_sensitive=rows.get("n_sensitive"),
+        **{name: rows.get(name) for name in _OF_ROWS},
         witnesses=_witnesses(problem, settings, options.n_witnesses) if result.low else None,
     )
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from xcount.report.page.audit import html_report
     from xcount.report.page.comparison import html_comparison
     from xcount.report.page.diff import html_diff
+    from xcount.report.page.monotone import html_monotone
     from xcount.report.page.person import html_person
     from xcount.report.page.repair import html_repair
     from xcount.report.repair_markdown import markdown_repair
@@ -19,6 +20,7 @@ __all__ = [
     "csv_report",
     "html_comparison",
     "html_diff",
+    "html_monotone",
     "html_person",
     "html_repair",
     "html_report",
@@ -31,6 +33,7 @@ _HOMES = {
     "csv_report": "xcount.report.spreadsheet",
     "html_comparison": "xcount.report.page.comparison",
     "html_diff": "xcount.report.page.diff",
+    "html_monotone": "xcount.report.page.monotone",
     "html_repair": "xcount.report.page.repair",
     "html_person": "xcount.report.page.person",
     "html_report": "xcount.report.page.audit",

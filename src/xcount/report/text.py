@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from xcount.answers.inspection import FeatureInfo, Inspection
-    from xcount.answers.monotone import FeatureOrder, MonotoneResult
-    from xcount.answers.witness.witness import Witness
     from xcount.measures.population import Portrait
     from xcount.measures.portrait import Realism, Trait
     from xcount.verified.counter import VerifiedCount
@@ -188,47 +186,6 @@ def verified_tables(result: VerifiedCount) -> list[RenderableType]:
     card.add_row("Run", f"{result.engine}, {seconds_text(result.seconds)}")
     card.add_row("SHA-256", result.sha256)
     return [card]
-
-
-def monotone_tables(result: MonotoneResult) -> list[RenderableType]:
-    """Return as a card which features keep which order, and pairs of inputs that break one."""
-    by_more = f" by more than {result.gap:g}" if result.gap else ""
-    card = Card(f"Does the output ever move the wrong way{by_more} if only one feature rises?")
-    card.add_row("Model", result.model.path or "live model")
-    if result.domain:
-        card.add_row("Domain", result.domain.text)
-    for each in result.results:
-        words = "proved" if each.holds else _broken(each)
-        card.add_row(f"{each.feature} {each.direction}", (words, "bold" if each.low else ""))
-        for witness in each.witnesses or ():
-            card.add_row("", _step_text(witness))
-    for feature, order in (result.holds or {}).items():
-        card.add_row(feature, {"both": "no change", "none": "neither"}.get(order, order))
-    if result.verdict is not None:
-        allowed = f" (at most {share_words(result.max_share)} of the regions may break an order)"
-        card.add_row("Verdict", (str(result.verdict), style_of(result.verdict)), allowed)
-    card.add_row("Run", seconds_text(result.seconds))
-    return [card]
-
-
-def _broken(found: FeatureOrder) -> str:
-    """Return how much of the regions, and of the rows, breaks an order."""
-    shares = share_words(found.share_low)
-    if not found.exact:
-        shares = f"between {shares} and {share_words(found.share_high)}"
-    count = count_text(found.low) if found.exact else f"{found.low:.3g} to {found.high:.3g}"
-    rows = "" if found.n_rows is None else f"; {found.n_sensitive:,} of {found.n_rows:,} rows"
-    return f"broken in {count} of {count_text(found.n_regions)} regions ({shares}){rows}"
-
-
-def _step_text(witness: Witness) -> str:
-    """Return a pair of inputs that breaks an order, in a line."""
-    steps = ", ".join(
-        f"{name} {a:g} -> {b:g}"
-        for name, a, b in zip(witness.features, witness.point, witness.other, strict=True)
-        if a != b
-    )
-    return f"e.g. {steps}: margin {witness.margin:.6g} -> {witness.other_margin:.6g}"
 
 
 def _add_verdict(card: Card, result: CountResult) -> None:
