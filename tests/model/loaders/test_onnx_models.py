@@ -404,3 +404,209 @@ def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
         with pytest.raises((ModelFormatError, UnsupportedModelError)) as caught:
             xcount.load(tmp_path / "model.onnx")
         assert "\n" not in str(caught.value)
+
+
+def _in_front(
+    nodes: list[Any], inputs: Any = FLOAT, constants: dict[str, Any] | None = None, width: int = 1
+) -> Any:
+    """Return a stump, x <= 1.5 ? 1 : 2, behind operators that make ``d`` of ``x``."""
+    stump = helper.make_node(
+        "TreeEnsembleRegressor",
+        ["d"],
+        ["y"],
+        domain="ai.onnx.ml",
+        n_targets=1,
+        nodes_treeids=[0, 0, 0],
+        nodes_nodeids=[0, 1, 2],
+        nodes_featureids=[0, 0, 0],
+        nodes_values=[1.5, 0.0, 0.0],
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
+        nodes_truenodeids=[1, 0, 0],
+        nodes_falsenodeids=[2, 0, 0],
+        target_treeids=[0, 0],
+        target_nodeids=[1, 2],
+        target_ids=[0, 0],
+        target_weights=[1.0, 2.0],
+    )
+    tensors = [
+        value if isinstance(value, onnx.TensorProto) else onnx.numpy_helper.from_array(value, name)
+        for name, value in (constants or {}).items()
+    ]
+    graph = helper.make_graph(
+        [*nodes, stump],
+        "graph",
+        [helper.make_tensor_value_info("x", inputs, [None, width])],
+        [helper.make_tensor_value_info("y", FLOAT, None)],
+        tensors,
+    )
+    domains = [helper.make_opsetid("", 15), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=domains, ir_version=8)
+
+
+def _label_encoder(**keys: Any) -> Any:
+    named = {"values_floats": [1.0, 2.0, 1.0], "default_float": 9.0, **keys}
+    return helper.make_node("LabelEncoder", ["x"], ["d"], domain="ai.onnx.ml", **named)
+
+
+@pytest.mark.parametrize(
+    ("keys", "inputs"),
+    [
+        ({"keys_int64s": [0, 1, 2]}, INT64),
+        ({"keys_floats": [0.0, 1.0, 2.0]}, FLOAT),
+        ({"keys_floats": [0.25, 1.5, 1.75]}, FLOAT),
+    ],
+)
+def test_encoders_of_numbers_are_categories(keys: dict[str, Any], inputs: int) -> None:
+    """Their function of the number is not monotone: each number stands on its own."""
+    model = _in_front([_label_encoder(**keys)], inputs)
+    ensemble = xcount.load(model)
+    (feature,) = ensemble.features
+    assert feature.categories == (0, 1, 2, 3)
+    rows = np.array([[0.0], [1.0], [2.0], [3.0]])
+    assert ensemble.predict(rows)[:, 0].tolist() == [1.0, 2.0, 1.0, 2.0]
+    check(ensemble, model, rows)
+    assert xcount.count(model, sensitive="f0", gap="0.5").count == 2
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("encoder", [OneHotEncoder(handle_unknown="ignore"), OrdinalEncoder()])
+def test_encoded_numbers_of_skl2onnx_are_categories(encoder: Any) -> None:
+    """As scikit-learn itself says of them."""
+    skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
+    codes = _RNG.integers(0, 5, (200, 2)).astype(np.int64)
+    wanted = (codes[:, 0] % 2 + (codes[:, 1] == 3)).astype(float)
+    model = make_pipeline(encoder, RandomForestRegressor(5, random_state=0)).fit(codes, wanted)
+    converted = skl2onnx.to_onnx(model, codes[:1])
+    ensemble = xcount.load(converted)
+    rows = np.array([[a, b] for a in range(5) for b in range(5)], dtype=float)
+    assert np.allclose(ensemble.predict(rows)[:, 0], model.predict(rows.astype(np.int64)))
+    assert xcount.count(converted, sensitive="f0", gap="0.3").count != 0
+
+
+def _elsewhere() -> Any:
+    tensor = onnx.TensorProto(name="c", data_type=FLOAT, dims=[1])
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="numbers.bin")
+    return tensor
+
+
+UNREAD: dict[str, tuple[Callable[[], Any], str]] = {
+    "an encoder of what was computed": (
+        lambda: _in_front(
+            [
+                helper.make_node("Mul", ["x", "c"], ["m"]),
+                _renamed(_label_encoder(keys_floats=[0.0, 2.0, 4.0])),
+            ],
+            constants={"c": np.array([2], np.float32)},
+        ),
+        "takes numbers that other operators compute",
+    ),
+    "a choice of rows": (
+        lambda: _in_front(
+            [helper.make_node("Gather", ["x", "i"], ["d"])],
+            constants={"i": np.array([1])},
+            width=3,
+        ),
+        "Gather along the rows",
+    ),
+    "a table of values": (
+        lambda: _in_front(
+            [helper.make_node("Gather", ["t", "x"], ["d"], axis=1)],
+            INT64,
+            {"t": np.array([[0, 2, 1]], np.float32)},
+        ),
+        "looks values up in a table",
+    ),
+    "a division of integers": (
+        lambda: _in_front(
+            [helper.make_node("Div", ["x", "c"], ["d"])], INT64, {"c": np.array([2])}
+        ),
+        "Div of integers",
+    ),
+    "numbers in another file": (
+        lambda: _in_front(
+            [helper.make_node("Add", ["x", "c"], ["d"])], constants={"c": _elsewhere()}
+        ),
+        "the numbers of 'c' are in another file",
+    ),
+    "too many categories": (
+        lambda: _in_front(
+            [
+                helper.make_node(
+                    "OneHotEncoder", ["x"], ["d"], domain="ai.onnx.ml", cats_int64s=range(100_000)
+                )
+            ],
+            INT64,
+        ),
+        "100000 categories; at most 10000",
+    ),
+}
+
+
+def _renamed(node: Any) -> Any:
+    node.input[0] = "m"
+    return node
+
+
+@pytest.mark.parametrize("case", UNREAD)
+def test_operators_that_are_not_understood_are_refused(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never read as something else, and no other file is opened."""
+    make, message = UNREAD[case]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "numbers.bin").write_bytes(np.float32(7).tobytes())
+    with pytest.raises(UnsupportedModelError) as caught:
+        xcount.load(make())
+    assert message in str(caught.value)
+
+
+def test_sums_that_are_rounded_are_refused() -> None:
+    """A cast to integers changes what the trees predict."""
+    model = _in_front([helper.make_node("Identity", ["x"], ["d"])])
+    model.graph.node[-1].output[0] = "sum"
+    model.graph.node.append(helper.make_node("Cast", ["sum"], ["y"], to=INT64))
+    with pytest.raises(UnsupportedModelError, match="Cast behind the trees"):
+        xcount.load(model)
+
+
+def test_votes_for_one_of_two_classes_alone_are_refused() -> None:
+    """ONNX Runtime decides by class 0's sum where no leaf adds to class 1's."""
+    node = helper.make_node(
+        "TreeEnsembleClassifier",
+        ["x"],
+        ["label", "scores"],
+        domain="ai.onnx.ml",
+        classlabels_int64s=[0, 1],
+        nodes_treeids=[0, 0, 0],
+        nodes_nodeids=[0, 1, 2],
+        nodes_featureids=[0, 0, 0],
+        nodes_values=[1.5, 0.0, 0.0],
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
+        nodes_truenodeids=[1, 0, 0],
+        nodes_falsenodeids=[2, 0, 0],
+        class_treeids=[0, 0],
+        class_nodeids=[1, 2],
+        class_ids=[0, 1],
+        class_weights=[0.7, 0.3],
+    )
+    graph = helper.make_graph(
+        [node],
+        "graph",
+        [helper.make_tensor_value_info("x", FLOAT, [None, 1])],
+        [helper.make_tensor_value_info("label", INT64, None)],
+    )
+    with pytest.raises(UnsupportedModelError, match="adds nothing to the second one"):
+        xcount.load(helper.make_model(graph))
+
+
+def test_numbers_of_nodes_do_not_overflow() -> None:
+    """Nor does a child below 0 name a node of the tree before."""
+    for name, value in (("nodes_treeids", 2**62), ("nodes_truenodeids", -1)):
+        model = by_hand("BRANCH_LEQ")
+        for attribute in model.graph.node[0].attribute:
+            if attribute.name == name:
+                ints = list(attribute.ints)
+                attribute.CopyFrom(helper.make_attribute(name, [*ints[:3], value, *ints[4:]]))
+        with pytest.raises(ModelFormatError):
+            xcount.load(model)

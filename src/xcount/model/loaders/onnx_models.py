@@ -34,6 +34,8 @@ from xcount.model.loaders.pipelines.trace import Column, Layer, Trace
 _TREES = ("TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble")
 _AFTER = frozenset({"Cast", "Identity", "ZipMap", "Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 _KEEPS = frozenset({"Identity", "Reshape", "Flatten"})
+_FLOATS = (1, 11)
+_MOST_CATEGORIES = 10_000
 _TYPES = {1: "float32", 11: "float64", 6: "int64", 7: "int64", 8: "text"}
 """ONNX's numbers of the types of tensors that columns may have."""
 
@@ -125,11 +127,20 @@ class _Graph:
 
     @cached_property
     def constants(self) -> dict[str, NDArray[Any]]:
-        helper = _imported("onnx.numpy_helper")
-        found = {t.name: helper.to_array(t) for t in self.model.graph.initializer}
+        found = {t.name: self._array(t) for t in self.model.graph.initializer}
         for node in self.model.graph.node:
             if node.op_type == "Constant":
                 found[node.output[0]] = np.asarray(self.attributes(node).get("value"))
+        return found
+
+    def _array(self, tensor: Any) -> NDArray[Any]:
+        """Return the numbers of a tensor; refuse one that names another file."""
+        if tensor.data_location == tensor.EXTERNAL or tensor.external_data:
+            raise UnsupportedModelError(
+                f"{self.where}: the numbers of {tensor.name!r} are in another file; save the model "
+                "as one file: onnx.save(onnx.load(path), path)"
+            )
+        found: NDArray[Any] = _imported("onnx.numpy_helper").to_array(tensor)
         return found
 
     @cached_property
@@ -153,7 +164,7 @@ class _Graph:
         for attribute in node.attribute:
             value = onnx.helper.get_attribute_value(attribute)
             if isinstance(value, onnx.TensorProto):
-                value = onnx.numpy_helper.to_array(value)
+                value = self._array(value)
             elif isinstance(value, bytes):
                 value = value.decode()
             elif isinstance(value, list) and value and isinstance(value[0], bytes):
@@ -252,7 +263,7 @@ class _Graph:
             if constants and int(np.ravel(constants[0])[-1]) not in (width, -1):
                 raise UnsupportedModelError(f"{place}: it makes rows of other lengths")
             return first
-        if attributes.get("axis", 1) not in (1, -1):
+        if attributes.get("axis", 0 if node.op_type == "Gather" else 1) not in (1, -1):
             raise UnsupportedModelError(f"{place} along the rows is not read")
         if node.op_type in ("Concat", "FeatureVectorizer"):
             if constants:
@@ -261,8 +272,7 @@ class _Graph:
             dtype = first.dtype if node.op_type == "Concat" else "float32"
             return _Typed(Layer(columns), dtype)
         if node.op_type in ("Gather", "ArrayFeatureExtractor"):
-            chosen = [int(i) for i in np.ravel(constants[0])]
-            return _Typed(first.layer.chosen(chosen), first.dtype)
+            return self._chosen(node, found, constants, place)
         if node.op_type in ("OneHotEncoder", "LabelEncoder"):
             return self._encoded(node.op_type, attributes, first, place)
         if first.dtype == "text":
@@ -274,6 +284,16 @@ class _Graph:
             return _Typed(self.through(onnx_steps.cast(place, width, dtype), first.layer), dtype)
         stage = self._number_stage(node, attributes, constants, first, place)
         return _Typed(self.through(stage, first.layer), first.dtype)
+
+    def _chosen(
+        self, node: Any, found: dict[str, _Typed], constants: Sequence[Any], place: str
+    ) -> _Typed:
+        """Return some of the columns; refuse an operator that looks them up in a table."""
+        if node.input[0] not in found:
+            raise UnsupportedModelError(f"{place}: it looks values up in a table")
+        first = found[node.input[0]]
+        chosen = [int(i) for i in np.ravel(constants[0])]
+        return _Typed(first.layer.chosen(chosen), first.dtype)
 
     def _number_stage(
         self,
@@ -310,8 +330,17 @@ class _Graph:
         """Return what an encoder of one column, or of each one alike, makes."""
         table: NDArray[np.float64]
         default: NDArray[np.float64] | None
+        if not all(column.holds_categories for column in first.layer.columns):
+            raise UnsupportedModelError(
+                f"{place} takes numbers that other operators compute; read are encoders of the "
+                "inputs themselves. Ask about the model that was converted"
+            )
         if kind == "OneHotEncoder":
             keys = attributes.get("cats_strings") or attributes.get("cats_int64s") or []
+            if len(keys) > _MOST_CATEGORIES:
+                raise UnsupportedModelError(
+                    f"{place}: {len(keys)} categories; at most {_MOST_CATEGORIES} are read"
+                )
             default = np.zeros(len(keys)) if attributes.get("zeros", 1) else None
             dtype = "float32"
             table = np.eye(len(keys))
@@ -343,10 +372,15 @@ class _Graph:
 
     def _check_what_follows(self) -> None:
         """Refuse operators that change what the trees predict."""
-        behind = set(self.trees_node.output)
+        behind, sums = set(self.trees_node.output), {self.trees_node.output[-1]}
         for node in self.model.graph.node:
             if behind.intersection(node.input) and node is not self.trees_node:
-                if node.op_type not in _AFTER:
+                is_sum = bool(sums.intersection(node.input))
+                if is_sum:
+                    sums.update(node.output)
+                is_rounded = node.op_type == "Cast" and is_sum
+                is_rounded &= self.attributes(node).get("to") not in _FLOATS
+                if node.op_type not in _AFTER or is_rounded:
                     raise UnsupportedModelError(
                         f"{self.where}: the operator {node.op_type} behind the trees changes what "
                         "they predict; ask about the model that was converted"

@@ -26,14 +26,25 @@ class Elementwise(Stage):
         n_inputs: how many columns it takes.
         function: what it makes of values of a column, by the column's number.
         turns: numbers at which a new monotone piece begins.
+        keeps: whether the values that an encoder behind it knows come out as they went in.
     """
 
     def __init__(
-        self, place: str, n_inputs: int, function: Function, turns: Sequence[float] = ()
+        self,
+        place: str,
+        n_inputs: int,
+        function: Function,
+        turns: Sequence[float] = (),
+        *,
+        keeps: bool = False,
     ) -> None:
         super().__init__(None, place, n_inputs, is_sparse=False)
         self._function = function
         self._turns = turns
+        self._keeps = keeps
+
+    def keeps_categories(self, output: int) -> bool:
+        return self._keeps
 
     def turns(self, column: int) -> Sequence[float]:
         return self._turns
@@ -77,9 +88,13 @@ class Encoder(Stage):
     def categories(self, column: int) -> Sequence[Any]:
         return list(self._rows)
 
-    @property
+    @cached_property
     def _is_text(self) -> bool:
         return any(isinstance(key, str) for key in self._rows)
+
+    @cached_property
+    def _is_whole(self) -> bool:
+        return all(isinstance(key, int) for key in self._rows)
 
     def _made(self, column: int, values: Values) -> Values:
         rows = [self._row(value) for value in values.tolist()]
@@ -89,7 +104,8 @@ class Encoder(Stage):
         is_text = isinstance(value, str)
         if is_text != self._is_text or (not is_text and np.isnan(value)):
             raise ValueError("a missing value, or one of another kind")
-        found = self._rows.get(value if is_text else int(value), self._default)
+        known_as = int(value) if self._is_whole else value
+        found = self._rows.get(known_as, self._default)
         if found is None:
             raise ValueError("no category")
         return np.asarray(found, dtype=np.float64)
@@ -106,7 +122,7 @@ def cast(place: str, n_inputs: int, dtype: str) -> Stage:
             raise ValueError("a missing value is no integer")
         return np.trunc(numbers)
 
-    return Elementwise(place, n_inputs, rounded)
+    return Elementwise(place, n_inputs, rounded, keeps=True)
 
 
 def _numbers(values: Values, place: str) -> NDArray[np.float64]:
@@ -127,6 +143,8 @@ def scaler(place: str, offset: NDArray[Any], scale: NDArray[Any], n_inputs: int)
 
 def arithmetic(place: str, operator: str, other: NDArray[Any], n_inputs: int, dtype: str) -> Stage:
     """Return a stage that adds, subtracts, multiplies by or divides by constants."""
+    if operator == "Div" and dtype == "int64":
+        raise UnsupportedModelError(f"{place} of integers, which drops the remainder, is not read")
     function = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}[operator]
     constants = np.broadcast_to(np.ravel(other).astype(dtype), n_inputs)
 
@@ -159,4 +177,4 @@ def imputer(place: str, imputed: NDArray[Any], replaced: float, n_inputs: int) -
         return np.where(is_missing, fills[column], values)
 
     around = () if np.isnan(replaced) else (replaced, float(np.nextafter(replaced, np.inf)))
-    return Elementwise(place, n_inputs, filled, around)
+    return Elementwise(place, n_inputs, filled, around, keeps=bool(np.isnan(replaced)))

@@ -25,6 +25,7 @@ _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 _LEAF = -1
 _MOST_OUTPUTS = 10_000
+_LARGEST_ID = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +136,8 @@ def _of_lists(attributes: dict[str, Any], labels: tuple[str, ...] | None, where:
     """Read TreeEnsembleClassifier and TreeEnsembleRegressor: lists of nodes by tree and number."""
     tree_ids = _array(attributes, "nodes_treeids", where).astype(np.int64)
     node_ids = _array(attributes, "nodes_nodeids", where).astype(np.int64)
+    if (abs(tree_ids) > _LARGEST_ID).any() or (abs(node_ids) > _LARGEST_ID).any():
+        raise ModelFormatError(f"{where}: the number of a tree or node is too large")
     span = int(node_ids.max(initial=0)) + 1
     keys = tree_ids * span + node_ids
     order = np.argsort(keys, kind="stable")
@@ -145,7 +148,8 @@ def _of_lists(attributes: dict[str, Any], labels: tuple[str, ...] | None, where:
         wanted = trees * span + numbers
         at = np.searchsorted(keys, wanted, sorter=order).clip(max=len(keys) - 1)
         found = order[at]
-        if (keys[found] != wanted).any() or (numbers >= span).any():
+        is_known = (numbers >= 0) & (numbers < span) & (abs(trees) <= _LARGEST_ID)
+        if (keys[found] != wanted).any() or not is_known.all():
             raise ModelFormatError(f"{where}: {what} names a node that does not exist")
         placed: NDArray[np.int64] = found
         return placed
@@ -164,6 +168,8 @@ def _of_lists(attributes: dict[str, Any], labels: tuple[str, ...] | None, where:
         f"{kind}_nodeids",
     )
     outputs = _array(attributes, f"{kind}_ids", where).astype(np.int64)
+    if labels is not None and len(labels) == 2 and {*outputs.tolist()} == {0, 1}:
+        _check_both_summed(tree_ids, mode == _LEAF, of_leaf[outputs == 1], where)
     n_outputs = len(labels) if labels is not None else int(attributes.get("n_targets", 1))
     tracks = attributes.get("nodes_missing_value_tracks_true") or np.zeros(len(keys))
     return _Nodes(
@@ -184,6 +190,23 @@ def _of_lists(attributes: dict[str, Any], labels: tuple[str, ...] | None, where:
             where,
         ),
     )
+
+
+def _check_both_summed(
+    tree_ids: NDArray[np.int64], is_leaf: NDArray[np.bool_], adds: NDArray[np.int64], where: str
+) -> None:
+    """Refuse two classes if a row may reach no leaf that adds to class 1.
+
+    ONNX Runtime then decides by the sum of class 0, as if it were that of class 1.
+    """
+    without = is_leaf.copy()
+    without[adds] = False
+    if len(np.unique(tree_ids[without])) == len(np.unique(tree_ids)):
+        raise UnsupportedModelError(
+            f"{where}: two classes, and in every tree some leaf adds nothing to the second one; "
+            "ONNX Runtime then decides by the first one's sum. Ask about the model that was "
+            "converted"
+        )
 
 
 def _leaves(
