@@ -340,3 +340,18 @@ def test_what_is_no_sum_is_refused_by_name(case: str) -> None:
         xcount.load(make())
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("n_half", "weights"), [(5, None), (7, None), (5, [1, 2, 3, 4, 5] * 2)])
+def test_ties_of_hard_votes_stay_ties(n_half: int, weights: list[int] | None) -> None:
+    """Ten shares of 0.1 as floats are more than a whole; scikit-learn adds the votes themselves."""
+    trees = [(f"t{i}", DecisionTreeClassifier(max_depth=1)) for i in range(2 * n_half)]
+    model = VotingClassifier(trees, voting="hard", weights=weights).fit(X, X[:, 0] > 0)
+    for tree in model.estimators_[:n_half]:
+        tree.fit(X, (X[:, 1] > 0).astype(int))
+    split = X[(X[:, 0] > 0) != (X[:, 1] > 0)]
+    assert not model.predict(split).any()
+    assert (xcount.load(model).predict(split) == 0.5).all()
+    # Both halves have to agree: one of four regions is above.
+    assert xcount.count(model, sensitive="f0,f1", flip=True).count == 4
+    assert xcount.count(model, sensitive="f0", flip=True).count == 2

@@ -288,7 +288,7 @@ def _read_voting_classifier(estimator: Any, where: str) -> Ensemble:
         ]
         return _shares(estimator, where, parts)
     terms = [
-        _vote_term(m, where, _votes(share, Fraction(0), n_classes), n_classes)
+        _vote_term(m, where, _votes(Fraction(1), Fraction(0), n_classes), n_classes, share)
         for m, share in zip(members, shares, strict=True)
     ]
     n_outputs = 1 if n_classes == 2 else n_classes
@@ -317,8 +317,13 @@ def _votes(weight: Fraction, other: Fraction, n_classes: int) -> Numbers:
     return table[:, 1:] if n_classes == 2 else table
 
 
-def _vote_term(member: Any, where: str, votes: Numbers, n_classes: int) -> _Term:
-    """Return the term of a tree whose leaves vote for their class."""
+def _vote_term(
+    member: Any, where: str, votes: Numbers, n_classes: int, weight: Fraction = Fraction(1)
+) -> _Term:
+    """Return the term of a tree whose leaves vote for their class.
+
+    Shares of votes are weights, not votes: with a common divisor, ties stay ties.
+    """
     if is_wrapper(member) or not hasattr(member, "tree_"):
         raise UnsupportedModelError(
             f"{where}: it counts the votes of its member {type(member).__name__}, which is no "
@@ -333,9 +338,7 @@ def _vote_term(member: Any, where: str, votes: Numbers, n_classes: int) -> _Term
     ensemble = sklearn_models.float32_ensemble(
         member, where, trees, (0.0,) * n_outputs, first=member
     )
-    return _Term(
-        replace(ensemble, format="sklearn"), {(k, k): Fraction(1) for k in range(n_outputs)}
-    )
+    return _Term(replace(ensemble, format="sklearn"), {(k, k): weight for k in range(n_outputs)})
 
 
 def _read_adaboost(estimator: Any, where: str) -> Ensemble:
