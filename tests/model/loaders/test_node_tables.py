@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -234,3 +235,53 @@ def test_tables_of_rows_are_no_models(tmp_path: Path) -> None:
     (tmp_path / "trees.csv").write_text(FIGURE_1)
     with pytest.raises(TableError, match="is a model file, not a table"):
         read_table(tmp_path / "trees.csv", xcount.load(tmp_path / "trees.csv"))
+
+
+PLAIN_HEAD = "tree,node,feature,split,left,right,value\n"
+XGBOOST_HEAD = "Tree,Node,ID,Feature,Split,Yes,No,Missing,Gain,Cover,Category\n"
+LIGHTGBM_HEAD = (
+    "tree_index,node_index,left_child,right_child,split_feature,threshold,decision_type,"
+    "missing_type,missing_direction,value\n"
+)
+
+
+def test_large_trees_are_read_in_proportion_to_their_nodes() -> None:
+    """A chain of 40,001 nodes; the square of that takes minutes."""
+    chain = "".join(f"0,{i},f0,{i},{i + 1},l{i},\n0,l{i},,,,,{i}\n" for i in range(20_000))
+    before = time.process_time()
+    ensemble = parse_model(f"{PLAIN_HEAD}{chain}0,20000,,,,,1\n".encode(), "trees.csv")
+    assert time.process_time() - before < 30
+    assert len(ensemble.trees[0].feature) == 40_001
+
+
+MISREAD = {
+    "a cycle beside a leaf": (
+        PLAIN_HEAD + "0,0,f0,1,0,2,\n0,1,,,,,1\n0,2,,,,,2\n",
+        "2 nodes cannot be reached",
+    ),
+    "a column twice": (
+        PLAIN_HEAD.strip() + ",value\n0,0,,,,,1,5\n",
+        "two columns are called 'value'",
+    ),
+    "another test": (
+        LIGHTGBM_HEAD + "0,S0,L0,L1,f0,1,<,None,left,\n0,L0,,,,,,,,1\n0,L1,,,,,,,,2\n",
+        "'decision_type' is '<', expected <= or ==",
+    ),
+    **{
+        f"a category {code}": (
+            f"{XGBOOST_HEAD}0,0,0-0,f0,,0-1,0-2,0-2,5,1,[{code}]\n"
+            "0,1,0-1,Leaf,,,,,1,1,\n0,2,0-2,Leaf,,,,,2,1,\n",
+            f"the category '{code}' is no code",
+        )
+        for code in ("abc", "nan", "inf", "-1", "1.5")
+    },
+}
+
+
+@pytest.mark.parametrize("name", MISREAD)
+def test_tables_are_not_misread(name: str) -> None:
+    """What the form does not say is refused, not taken for something else."""
+    text, message = MISREAD[name]
+    with pytest.raises(ModelFormatError) as caught:
+        parse_model(text.encode(), "trees.csv")
+    assert message in str(caught.value)

@@ -15,8 +15,10 @@ import csv
 import io
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ _NOTHING = frozenset({"", "NA", "NaN", "nan", "None", "null"})
 _INTEGER = re.compile(r"0|[1-9][0-9]{0,8}")
 _WRITTEN_AS_FLOAT = re.compile(r"[0-9]{1,15}\.0")
 OTHER_LABEL = "(other)"
+_NEEDED = frozenset[str]().union(*NODE_TABLES.values()) | {"output"}
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -44,6 +47,9 @@ def from_csv(data: bytes, where: str) -> Ensemble:
     except (csv.Error, UnicodeDecodeError) as error:
         raise ModelFormatError(f"{where}: no readable CSV file: {error}") from None
     head, rows = records[0], [record for record in records[1:] if record]
+    twice = [name for name, n in Counter(head).items() if n > 1 and name in _NEEDED]
+    if twice:
+        raise ModelFormatError(f"{where}: two columns are called {twice[0]!r}")
     for number, row in enumerate(rows):
         if len(row) != len(head):
             raise ModelFormatError(
@@ -181,7 +187,7 @@ def _xgboost_row(cells: _Cells, row: int) -> _Row:
     if codes is None:
         node.threshold = cells.number("Split")
     else:
-        node.categories = tuple(str(int(float(code))) for code in codes)
+        node.categories = tuple(_code(str(code), cells.place) for code in codes)
     node.left, node.right, node.missing = map(cells.need, ("Yes", "No", "Missing"))
     return node
 
@@ -193,9 +199,14 @@ def _lightgbm_row(cells: _Cells, row: int) -> _Row:
         return node
     node.feature = cells.need("split_feature")
     node.left, node.right = cells.need("left_child"), cells.need("right_child")
-    if cells.need("decision_type") == "==":
+    decision = cells.need("decision_type")
+    if decision == "==":
         node.categories = tuple(cells.need("threshold").split("||"))
         return node
+    if decision != "<=":
+        raise ModelFormatError(
+            f"{cells.place}: 'decision_type' is {fields.shown(decision)}, expected <= or =="
+        )
     node.threshold = cells.number("threshold")
     goes_left = cells.text("missing_direction") == "left"
     node.kind = lightgbm_text.kind_of(cells.word("missing_type"), goes_left, cells.place)
@@ -233,6 +244,14 @@ def _plain_row(cells: _Cells, row: int) -> _Row:
         )
     node.missing = {None: None, "left": node.left, "right": node.right}[side]
     return node
+
+
+def _code(text: str, place: str) -> str:
+    """Return the code of a category, which a table of numbers may hold as a float."""
+    code = text[:-2] if _WRITTEN_AS_FLOAT.fullmatch(text) else text
+    if not _INTEGER.fullmatch(code):
+        raise ModelFormatError(f"{place}: the category {fields.shown(text)} is no code")
+    return code
 
 
 def _operator(text: str, place: str) -> Operator:
@@ -397,7 +416,7 @@ class _Builder:
             moved, lefts, zero_side = lightgbm_text.directions(np.array(thresholds), kinds)
             numeric = np.array([row.feature is not None and row.categories is None for row in rows])
             thresholds, missing_left = moved.tolist(), (lefts & numeric).tolist()
-        return splits.tree_from_arrays(
+        tree = splits.tree_from_arrays(
             self.where,
             n_features=len(self.place_of),
             feature=[-1 if row.feature is None else self.place_of[row.feature] for row in rows],
@@ -412,8 +431,14 @@ class _Builder:
             left_categories=self._sets(rows),
             output=outputs.pop(),
         )
+        if len(tree.feature) < len(rows):
+            n_lost = len(rows) - len(tree.feature)
+            raise ModelFormatError(
+                f"{self.where}: {n_lost} nodes cannot be reached from the root (a cycle)"
+            )
+        return tree
 
-    @property
+    @cached_property
     def _operator(self) -> Operator:
         """The test of all nodes; ``<`` if they differ (see :meth:`_threshold`)."""
         found = {row.operator for row in self.rows if row.feature is not None}
@@ -421,7 +446,8 @@ class _Builder:
 
     def _threshold(self, row: _Row) -> float:
         if self.dtype == "float32":
-            return float(np.float32(row.threshold))
+            with np.errstate(over="ignore"):
+                return float(np.float32(row.threshold))
         if row.operator != self._operator:
             return splits.as_strict_threshold(row.threshold, row.operator, self.dtype)
         return row.threshold
