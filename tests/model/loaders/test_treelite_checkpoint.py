@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -139,3 +141,55 @@ def test_no_cut_and_no_changed_byte_ends_in_a_traceback() -> None:
         damaged[at] ^= 0xFF
         with suppress(ModelFormatError, UnsupportedModelError):
             parse_model(bytes(damaged), "model.tl")
+
+
+def _array(dtype: str, values: Sequence[Any] = ()) -> bytes:
+    return struct.pack("<Q", len(values)) + np.array(values, dtype).tobytes()
+
+
+def _written(
+    n_classes: int,
+    postprocessor: str,
+    classes: Sequence[int],
+    *,
+    kind: int = 1,
+    codes: Sequence[int] = (),
+    ends: Sequence[int] = (0, 0, 0),
+) -> bytes:
+    """Return a checkpoint of stumps, one for each of the classes."""
+    n = len(classes)
+    head = struct.pack("<iii", 4, 4, 0) + bytes([2, 2]) + struct.pack("<Qi", n, 1)
+    head += bytes([2, 0]) + struct.pack("<i", 1) + _array("<i4", [n_classes])
+    head += _array("<i4", [1, 1]) + _array("<i4", [0] * n) + _array("<i4", classes)
+    head += _array("u1", [*postprocessor.encode()]) + struct.pack("<ff", 1, 0)
+    head += _array("<f8", [0] * n_classes) + _array("u1") + struct.pack("<i", 0)
+    nothing = _array("<u8", [0, 0, 0])
+    tree = struct.pack("<iB", 3, 0) + _array("i1", [kind, 0, 0]) + _array("<i4", [1, -1, -1])
+    tree += _array("<i4", [2, -1, -1]) + _array("<i4", [0, -1, -1]) + _array("u1", [0, 0, 0])
+    tree += _array("<f4", [0, 1, 2]) + _array("<f4", [0.5, 0, 0]) + _array("i1", [2, 0, 0])
+    tree += _array("u1", [0, 0, 0]) + _array("<f4") + nothing + nothing
+    tree += _array("<u4", codes) + nothing + _array("<u8", ends)
+    tree += b"".join(map(_array, ("u8", "u1", "f8", "u1", "f8", "u1")))
+    return head + (tree + struct.pack("<ii", 0, 0)) * n
+
+
+def test_trees_of_single_classes_add_to_their_own_class() -> None:
+    """Also if there are two of them, and the sums are predicted as they are."""
+    ensemble = parse_model(_written(2, "identity_multiclass", [0, 1]), "model.tl")
+    assert [tree.output for tree in ensemble.trees] == [0, 1]
+
+
+def test_leaves_without_a_number_for_each_class_are_refused() -> None:
+    """They are not zeros; and a short file must not ask for all memory."""
+    for n_classes in (3, 50_000):
+        with pytest.raises(ModelFormatError, match="numbers for each leaf"):
+            parse_model(_written(n_classes, "softmax", [-1]), "model.tl")
+
+
+def test_lists_that_overlap_are_refused() -> None:
+    """A list that every node has again is far more than the file holds."""
+    alone = _written(1, "identity", [0], kind=2, codes=[1, 2], ends=[2, 0, 0])
+    assert parse_model(alone, "model.tl").trees[0].left_categories == {0: frozenset({1, 2})}
+    shared = _written(1, "identity", [0], kind=2, codes=[1, 2], ends=[2, 2, 0])
+    with pytest.raises(ModelFormatError, match="the lists of its nodes overlap"):
+        parse_model(shared, "model.tl")

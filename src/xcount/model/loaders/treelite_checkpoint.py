@@ -111,7 +111,8 @@ class _Header:
     @property
     def are_votes(self) -> bool:
         """Whether two sums are the shares of two classes, so that one says all."""
-        return self.postprocessor == "identity_multiclass" and self.n_classes == 2
+        is_share = self.postprocessor == "identity_multiclass" and self.n_classes == 2
+        return is_share and bool((self.class_of < 0).all())
 
 
 def _read(stream: _Stream, where: str, format_name: str) -> Ensemble:
@@ -236,6 +237,8 @@ def _read_tree(stream: _Stream, header: _Header, class_of: int, where: str) -> l
     ends = stream.many("u8", n), stream.many("u8", n)
     listed = stream.many("u4")
     list_ends = stream.many("u8", n), stream.many("u8", n)
+    _check_shared(ends, len(vectors), where)
+    _check_shared(list_ends, len(listed), where)
     for dtype in ("u8", "u1", "f8", "u1", "f8", "u1"):  # counts, sums of Hessians, gains
         stream.many(dtype)
     stream.skip_optional()
@@ -261,7 +264,7 @@ def _read_tree(stream: _Stream, header: _Header, class_of: int, where: str) -> l
     )
     return splits.trees_from_arrays(
         where,
-        values=_values(header, class_of, leaf, vectors, ends, where),
+        values=_values(header, class_of, leaf, vectors, ends, inner, where),
         first_output=0 if class_of < 0 or header.are_votes else class_of,
         n_features=header.n_features,
         feature=feature,
@@ -285,6 +288,13 @@ def _letters(dtype: Dtype) -> str:
 Ends = tuple[NDArray[Any], NDArray[Any]]
 
 
+def _check_shared(ends: Ends, n: int, where: str) -> None:
+    """Refuse nodes whose parts of a list overlap: they may be far more than the file holds."""
+    firsts, lasts = (each.astype(np.float64) for each in ends)
+    if len(firsts) == len(lasts) and np.maximum(lasts - firsts, 0.0).sum() > n:
+        raise ModelFormatError(f"{where}: the lists of its nodes overlap")
+
+
 def _slice(values: NDArray[Any], ends: Ends, node: int, where: str) -> NDArray[Any]:
     """Return the part of a list that belongs to a node."""
     if min(map(len, ends)) <= node:
@@ -301,15 +311,18 @@ def _values(
     leaf: NDArray[np.float64],
     vectors: NDArray[np.float64],
     ends: Ends,
+    inner: NDArray[np.bool_],
     where: str,
 ) -> NDArray[np.float64]:
     """Return what each node would add to each sum of its tree."""
     if class_of >= 0 or header.n_classes == 1:
         return leaf[:, np.newaxis]
+    if len(vectors) < header.n_classes * np.count_nonzero(~inner):
+        raise ModelFormatError(f"{where}: not {header.n_classes} numbers for each leaf")
     found = np.zeros((len(leaf), header.n_classes))
     for node in range(len(leaf)):
         own = _slice(vectors, ends, node, where)
-        if len(own) not in (0, header.n_classes):
+        if len(own) != header.n_classes and not (inner[node] and not len(own)):
             raise ModelFormatError(
                 f"{where}, node {node}: a leaf of {len(own)} numbers, expected {header.n_classes}"
             )
