@@ -107,7 +107,7 @@ def _feature_word(feature: Feature, value: float) -> str | None:
     if math.isnan(value):
         return None
     if feature.categories is None or feature.labels is None or value not in feature.categories:
-        return f"{value:g}"
+        return str(int(value)) if value.is_integer() else repr(value)
     return feature.labels[feature.categories.index(int(value))]
 
 

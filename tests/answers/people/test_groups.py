@@ -240,3 +240,12 @@ def test_the_command_prints_the_table(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "Groups by sex" in shown
     assert "(unknown)" in shown
     assert "0.500" in shown
+
+
+def test_numbers_that_are_nearly_equal_are_groups_of_their_own() -> None:
+    """Six digits do not tell codes of districts apart."""
+    people = {"f0": [1000001.0, 1000002.0, 0.1234567, 0.1234568], "f1": [0.0] * 4}
+    result = xcount.count(figure_1(), sensitive="f1", gap=1, data=people, groups=["f0"])
+    assert result.groups is not None
+    found = [group.values for group in result.groups.table("f0").groups]
+    assert found == [("0.1234567",), ("0.1234568",), ("1000001",), ("1000002",)]
