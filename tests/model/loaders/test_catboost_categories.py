@@ -341,6 +341,27 @@ def test_tuples_of_unnamed_categories_are_refused(tmp_path: Path) -> None:
         catboost_models.from_document(document, "m.json", "catboost-json")
 
 
+def test_hostile_statistics_of_several_features_end_in_one_line(tmp_path: Path) -> None:
+    """Thousands of tests in one statistic are refused; a table without rows knows no tuple."""
+    model, pool, rows = combining_model(0)
+    document = json.loads(saved(model, tmp_path, pool).read_bytes())
+    (ctr, *_) = [c for c in document["features_info"]["ctrs"] if len(c["elements"]) > 1]
+    long = copy.deepcopy(document)
+    bit = {"combination_element": "float_feature", "float_feature_index": 0, "border": 0.5}
+    for each in long["features_info"]["ctrs"]:
+        if each["identifier"] == ctr["identifier"]:
+            each["elements"] += [bit] * 20_000
+    with pytest.raises(UnsupportedModelError, match="tuples of categories or more"):
+        catboost_models.from_document(long, "m.json", "catboost-json")
+    document["ctr_data"][ctr["identifier"]]["hash_map"] = []
+    (tmp_path / "empty.json").write_text(json.dumps(document))
+    ensemble = xcount.load(tmp_path / "empty.json")
+    raw = catboost.CatBoostClassifier().load_model(str(tmp_path / "empty.json"), format="json")
+    wanted = raw.predict(rows, prediction_type="RawFormulaVal")
+    found = ensemble.predict(read_table(rows, ensemble).rows)[:, 0]
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+
+
 def _document(tmp_path: Path) -> Any:
     return json.loads(people(tmp_path, ("White", "Black", "Asian")).read_bytes())
 

@@ -41,6 +41,8 @@ _COUNTERS = ("Counter", "FeatureFreq")
 Bit = tuple[int, float]
 """The test of a number: its position, and a border."""
 MAX_TUPLES = 2_000_000
+_MOST_BITS = 21
+"""Tests of other features in a statistic: with these alone, there are more tuples."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,8 +309,9 @@ class Categories:
         """Return a statistic's test as a table over the tuples; unknown ones have no row."""
         known = [self._known[feature] for feature in ctr.features]
         keys = joint_keys([categories[:-1] for categories in known], len(ctr.bits))
-        values = np.array([ctr.value(key) for key in ctr.table.rows], dtype=np.float32)
-        listed = np.array([*ctr.table.rows], dtype=np.uint64)
+        rows = [*ctr.table.rows, _NO_KEY]  # the last one stands for every tuple without a row
+        values = np.array([ctr.value(key) for key in rows], dtype=np.float32)
+        listed = np.array(rows, dtype=np.uint64)
         order = np.argsort(listed)
         places = np.minimum(np.searchsorted(listed, keys, sorter=order), len(listed) - 1)
         is_known = listed[order][places] == keys
@@ -353,12 +356,13 @@ class Categories:
     def _members(self, ctr: _Ctr, may_be: Mapping[int, set[int]]) -> dict[int, set[int]]:
         """Return the categories in a table of tuples; reject one that has others."""
         hashes = [sorted(may_be[feature]) for feature in ctr.features]
-        n_tuples = math.prod(map(len, hashes)) << len(ctr.bits)
+        n_bits = len(ctr.bits)
+        n_tuples = math.prod(max(1, len(own)) for own in hashes) << min(n_bits, _MOST_BITS)
         names = " and ".join(self.names()[self.columns[feature]] for feature in ctr.features)
         if n_tuples > MAX_TUPLES:
             raise UnsupportedModelError(
                 f"{self._where}: a statistic of {names} together, with {n_tuples:,} tuples of "
-                f"categories; {ADVICE}"
+                f"categories{' or more' * (n_bits > _MOST_BITS)}; {ADVICE}"
             )
         keys = joint_keys(hashes, len(ctr.bits))
         has_row = np.isin(keys, np.array([*ctr.table.rows], dtype=np.uint64))
