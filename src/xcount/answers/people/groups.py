@@ -74,7 +74,7 @@ def groups_of_rows(
     return Groups(
         favourable=None if decision is None else decision.label,
         is_assumed=decision is not None and decision.is_assumed,
-        everyone=counter.row((), np.ones(len(rows.numbers), dtype=np.bool_)),
+        everyone=counter.row(np.ones(len(rows.numbers), dtype=np.bool_)),
         n_outside=rows.n_outside,
         n_left_out=rows.n_left_out,
         tables=tuple(counter.table(own, codes) for own, codes in [*singles, *together]),
@@ -94,28 +94,39 @@ class _Counter:
     def __init__(self, favourable: Flags | None, sensitive: Flags | None) -> None:
         self._favourable, self._sensitive = favourable, sensitive
 
-    def row(self, values: tuple[str, ...], is_in: Flags) -> GroupRow:
-        """Return the numbers of the rows of one group."""
-        favourable, sensitive = (
-            None if flags is None else int(np.count_nonzero(flags & is_in))
-            for flags in (self._favourable, self._sensitive)
-        )
-        return GroupRow(values, int(np.count_nonzero(is_in)), favourable, sensitive)
+    def row(self, is_in: Flags) -> GroupRow:
+        """Return the numbers of some rows together."""
+        (found,) = self._rows([()], np.zeros(np.count_nonzero(is_in), dtype=np.int64), is_in)
+        return found
 
     def table(self, columns: Sequence[GroupColumn], codes: Sequence[Codes]) -> GroupTable:
         """Return the groups by the combinations of some columns."""
         each = np.stack(codes, axis=1)
         is_known = (each != UNKNOWN).all(axis=1)
-        groups = [
-            self.row(
-                tuple(c.values[code] for c, code in zip(columns, own, strict=True)),
-                (each == own).all(axis=1),
-            )
-            for own in np.unique(each[is_known], axis=0).tolist()
+        found, places = np.unique(each[is_known], axis=0, return_inverse=True)
+        names = [
+            tuple(c.values[code] for c, code in zip(columns, own, strict=True))
+            for own in found.tolist()
         ]
+        groups = self._rows(names, places.ravel(), is_known)
         ratios = impact_ratios([group.rate for group in groups])
         return GroupTable(
             tuple(column.name for column in columns),
             tuple(replace(g, impact_ratio=r) for g, r in zip(groups, ratios, strict=True)),
-            self.row((), ~is_known),
+            self.row(~is_known),
         )
+
+    def _rows(
+        self, names: Sequence[tuple[str, ...]], places: Codes, is_in: Flags
+    ) -> list[GroupRow]:
+        """Return the numbers of groups, given the group of each of the rows that are in one."""
+
+        def counted(flags: Flags | None) -> Sequence[int | None]:
+            if flags is None:
+                return [None] * len(names)
+            counts: list[int] = np.bincount(places[flags[is_in]], minlength=len(names)).tolist()
+            return counts
+
+        n_rows = np.bincount(places, minlength=len(names)).tolist()
+        columns = (names, n_rows, counted(self._favourable), counted(self._sensitive))
+        return [GroupRow(*each) for each in zip(*columns, strict=True)]
