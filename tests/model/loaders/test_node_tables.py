@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import xcount
 from xcount.errors import ModelFormatError, QueryError, TableError
 from xcount.model.ensemble import Ensemble
-from xcount.model.loaders import parse_model
+from xcount.model.loaders import node_tables, parse_model
 from xcount.model.tables import read_table
 
 _RNG = np.random.default_rng(4)
@@ -285,3 +285,14 @@ def test_tables_are_not_misread(name: str) -> None:
     with pytest.raises(ModelFormatError) as caught:
         parse_model(text.encode(), "trees.csv")
     assert message in str(caught.value)
+
+
+def test_huge_tables_are_refused_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Parquet file of a few bytes can hold billions of equal rows."""
+    pytest.importorskip("pyarrow")
+    pd.read_csv(io.StringIO(FIGURE_1)).to_parquet(tmp_path / "trees.parquet")
+    monkeypatch.setattr(node_tables, "MAX_NODES", 3)
+    with pytest.raises(ModelFormatError, match="nodes; at most 3 are read"):
+        xcount.load(tmp_path / "trees.parquet")

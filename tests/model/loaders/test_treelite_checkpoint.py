@@ -155,13 +155,14 @@ def _written(
     kind: int = 1,
     codes: Sequence[int] = (),
     ends: Sequence[int] = (0, 0, 0),
+    alpha: float = 1.0,
 ) -> bytes:
     """Return a checkpoint of stumps, one for each of the classes."""
     n = len(classes)
     head = struct.pack("<iii", 4, 4, 0) + bytes([2, 2]) + struct.pack("<Qi", n, 1)
     head += bytes([2, 0]) + struct.pack("<i", 1) + _array("<i4", [n_classes])
     head += _array("<i4", [1, 1]) + _array("<i4", [0] * n) + _array("<i4", classes)
-    head += _array("u1", [*postprocessor.encode()]) + struct.pack("<ff", 1, 0)
+    head += _array("u1", [*postprocessor.encode()]) + struct.pack("<ff", alpha, 0)
     head += _array("<f8", [0] * n_classes) + _array("u1") + struct.pack("<i", 0)
     nothing = _array("<u8", [0, 0, 0])
     tree = struct.pack("<iB", 3, 0) + _array("i1", [kind, 0, 0]) + _array("<i4", [1, -1, -1])
@@ -193,3 +194,10 @@ def test_lists_that_overlap_are_refused() -> None:
     shared = _written(1, "identity", [0], kind=2, codes=[1, 2], ends=[2, 2, 0])
     with pytest.raises(ModelFormatError, match="the lists of its nodes overlap"):
         parse_model(shared, "model.tl")
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0])
+def test_probabilities_that_fall_are_refused(alpha: float) -> None:
+    """The decision for class 1 would be at low sums, or nowhere."""
+    with pytest.raises(UnsupportedModelError, match="probabilities fall as sums grow"):
+        parse_model(_written(1, "sigmoid", [0], alpha=alpha), "model.tl")

@@ -34,6 +34,8 @@ from xcount.support.parse import plain_float
 _NOTHING = frozenset({"", "NA", "NaN", "nan", "None", "null"})
 _INTEGER = re.compile(r"0|[1-9][0-9]{0,8}")
 _WRITTEN_AS_FLOAT = re.compile(r"[0-9]{1,15}\.0")
+MAX_NODES = 20_000_000
+"""More rows of a Parquet file are refused: a file of a few bytes must not ask for all memory."""
 OTHER_LABEL = "(other)"
 _NEEDED = frozenset[str]().union(*NODE_TABLES.values()) | {"output"}
 
@@ -68,6 +70,9 @@ def from_parquet(data: bytes, where: str) -> Ensemble:
             f"reading {where} needs pyarrow; install it with: pip install 'xcount[parquet]'"
         ) from None
     try:
+        n_rows = parquet.read_metadata(io.BytesIO(data)).num_rows
+        if n_rows > MAX_NODES:
+            raise ModelFormatError(f"{where}: {n_rows:,} nodes; at most {MAX_NODES:,} are read")
         table = parquet.read_table(io.BytesIO(data))
     except (ArrowException, OSError) as error:
         raise ModelFormatError(f"{where}: no readable Parquet file: {error}") from None

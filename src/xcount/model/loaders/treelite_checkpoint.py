@@ -174,6 +174,10 @@ def _read_header(stream: _Stream, where: str) -> _Header:
     stream.skip_optional()
     if len(base) != n_classes or not np.isfinite(base).all():
         raise ModelFormatError(f"{where}: expected {n_classes} finite base scores")
+    if alpha <= 0 and postprocessor in ("sigmoid", "multiclass_ova"):
+        raise UnsupportedModelError(
+            f"{where}: sigmoid_alpha is {alpha:g}, so that probabilities fall as sums grow"
+        )
     return _Header(
         _FLOATS[types[0]],
         _FLOATS[types[1]],
