@@ -26,6 +26,7 @@ from xcount.answers.result import Verdict
 from xcount.errors import JournalError, JournalWarning, QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import ensemble_of, figure_1
+from xcount.runs import batch
 from xcount.runs.audit import AuditResult, audit
 from xcount.runs.compare import CompareResult, compare
 
@@ -375,3 +376,25 @@ def _kill_some_time(process: subprocess.Popen[bytes], path: Path, chance: random
             break
     process.kill()
     process.communicate()
+
+
+def test_a_killed_run_leaves_no_verdict_by_an_older_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has to be counted again is judged by the new limit until then."""
+
+    def ask(limit: float, **more: Any) -> AuditResult:
+        return audit(figure_1(), gaps=[80], max_share=limit, explain=False, **more)
+
+    paths = sharded(tmp_path, 2, lambda **more: ask(0.99, **more))
+    assert AuditResult.from_journals(paths).verdict is Verdict.PASS
+    monkeypatch.setattr(batch, "_is_done", lambda *_: False)
+    for path in paths:
+        n_lines = len(path.read_bytes().splitlines())
+        ask(0.01, shard=f"{path.stem[1:]}/2", journal=path, resume=True)
+        lines = path.read_bytes().splitlines(keepends=True)
+        assert len(lines) == n_lines + 3  # the run, the old count, the new count
+        path.write_bytes(b"".join(lines[:-1]))
+    merged = AuditResult.from_journals(paths)
+    assert {each.verdict for each in merged.results} == {Verdict.FAIL}
+    assert merged.verdict is Verdict.FAIL

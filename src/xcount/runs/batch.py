@@ -119,6 +119,7 @@ def run_batch(
                 # A report of a damaged journal shows only the counts after the last run line.
                 again = [*results] if notes else anew
                 lines = [_line(tasks[index], results[index]) for index in again]
+                lines += [] if notes else _judged_anew(tasks, journal.lines, results)
                 journal.append(RunLine(header).to_dict(), *lines)
         run = _Run(tasks, todo, results, jobs, journal, on_progress, stop)
         if todo and cluster is None:
@@ -446,6 +447,24 @@ def _kept(tasks: Sequence[Task], lines: Sequence[Line]) -> dict[int, _Kept]:
             kept = _Kept.of(line, task.question)
             if _is_done(kept.result, line, task.question):
                 found[index] = kept
+    return found
+
+
+def _judged_anew(
+    tasks: Sequence[Task], lines: Sequence[Line], results: Mapping[int, CountResult]
+) -> list[Record]:
+    """Return the lines of counts that are not done, judged by the present limits.
+
+    If the run is killed before it has counted them again, a report must not show old verdicts.
+    """
+    latest = {line.key: line for line in lines if isinstance(line, CountLine)}
+    found = []
+    for index, task in enumerate(tasks):
+        line = latest.get(task.key)
+        if line is not None and index not in results:
+            kept = _Kept.of(line, task.question)
+            if kept.is_changed:
+                found.append(replace(line, result=kept.result).to_dict())
     return found
 
 
