@@ -39,6 +39,7 @@ NAMES = (
     "xcount.RepairResult",
     "xcount.WorstResult",
     "xcount.DiffResult",
+    "xcount.PersonResult",
     "xcount.Witness",
     "xcount.Witnesses",
     "xcount.MonotoneResult",

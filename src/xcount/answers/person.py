@@ -132,7 +132,7 @@ class PersonResult(DisplayMixin):
         >>> people = {"f0": [1, 5], "f1": [0, 2.5]}
         >>> found = xcount.person(figure_1(), data=people, row=0, sensitive="f0", cutoff=0)
         >>> [(cell.text, cell.margin) for cell in found.cells]
-        [('f0 < 3', 70.0), ('3 <= f0 < 4', -15.0), ('f0 >= 4', -10.0)]
+        [('f0 < 3', 70.0), ('3 <= f0 < 4', -15.0), ('4 <= f0', -10.0)]
         >>> found.nearest.text
         '3 <= f0 < 4'
     """

@@ -13,7 +13,7 @@ from xcount.cli import batch, parameters
     short_help="Join the journals of a run's shards.",
     epilog=parameters.examples(
         "xcount merge s1.jsonl s2.jsonl --html report.html",
-        "xcount merge s*.jsonl --json",
+        "xcount merge s1.jsonl s2.jsonl --json",
     ),
 )
 @click.argument("journals", metavar="JOURNAL...", nargs=-1, required=True)

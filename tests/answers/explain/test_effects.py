@@ -158,6 +158,7 @@ def weighed(problem: Problem, weighing: Weighing, name: str) -> dict[tuple[int, 
     }
 
 
+@pytest.mark.filterwarnings("ignore:no tree of the model tests")
 @pytest.mark.parametrize("seed", range(12))
 def test_measures_are_explained_as_by_definition(seed: int) -> None:
     """Volume, marginals and rows: weighted sums over all regions, and over all rows."""

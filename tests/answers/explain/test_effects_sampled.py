@@ -80,6 +80,7 @@ def _by_measure(*both: Explanation) -> list[list[Explanation]]:
 SOFTMAX = {"probability_gap": "0.1", "class_": "1", "distance": "any"}
 
 
+@pytest.mark.filterwarnings("ignore:no tree of the model tests")
 @pytest.mark.parametrize("question", [{"flip": True, "distance": "any"}, SOFTMAX])
 @pytest.mark.parametrize("number", range(3))
 def test_many_masks_of_several_classes_are_sampled(

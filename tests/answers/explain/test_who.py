@@ -112,7 +112,7 @@ def test_the_favourable_decision_can_be_chosen() -> None:
     assert all(a.rate.least + b.rate.least == pytest.approx(1) for a, b in pairs)
     with pytest.raises(QueryError, match="no decision 'yes'"):
         ask(explain=True, favourable="yes")
-    with pytest.raises(QueryError, match="give --explain, too"):
+    with pytest.raises(QueryError, match="give --explain, or --group"):
         ask(favourable="above")
 
 

@@ -75,18 +75,10 @@ def test_a_file_is_read_as_the_live_model(model: Any, packing: int) -> None:
             np.testing.assert_array_equal(array, wanted)
 
 
-@pytest.mark.parametrize(
-    ("model", "words"),
-    [
-        (DecisionTreeRegressor(max_depth=2).fit(X, np.stack([Y, -Y], axis=1)), "multi-output"),
-        (RandomForestRegressor(2), "not fitted"),
-    ],
-    ids=["several outputs", "not fitted"],
-)
-def test_what_cannot_be_read_is_refused(model: Any, words: str) -> None:
+def test_what_cannot_be_read_is_refused() -> None:
     """The message says what the file holds."""
-    with pytest.raises(XCountError, match=words):
-        sklearn_models.from_skops(skops.io.dumps(model), "m.skops")
+    with pytest.raises(XCountError, match="not fitted"):
+        sklearn_models.from_skops(skops.io.dumps(RandomForestRegressor(2)), "m.skops")
 
 
 def test_an_archive_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
