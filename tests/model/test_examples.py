@@ -104,8 +104,8 @@ def example_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     xcount.inspect(model, data=folder / "people.csv", population=folder / "kept.json")
     xcount.count(model, sensitive="age", gap=2, distance=1, question=folder / "age.question")
     for number in (1, 2):
-        shard = {"shard": f"{number}/2", "journal": folder / f"s{number}.jsonl"}
-        xcount.audit(figure_1(), gaps=80, **shard)
+        journal = folder / f"s{number}.jsonl"
+        xcount.audit(figure_1(), gaps=80, shard=f"{number}/2", journal=journal)
     return folder
 
 
